@@ -1,10 +1,10 @@
 //! Remote agents that speak the Agent2Agent protocol (A2A 1.0, JSON-RPC over HTTP).
 //!
-//! A turn becomes a message, and what the other side makes of it a task that is followed until it
-//! ends or asks. Which task it is, is noted down: a turn that is delivered again goes on with it,
-//! and every message has an id that the same turn gives it again. A question ends the turn and goes
-//! to a person; the answer is the next turn's message to the same task. What the other side says
-//! may hold frames, and may quote files with frames in them, so those only propose.
+//! A turn becomes a message, and the remote agent makes a task of it that is followed until it ends
+//! or asks a question. The id of the task is noted down: a turn that is delivered again continues
+//! with it, and the same turn always gives its message the same id. A question ends the turn and
+//! goes to a person; the answer is the next turn's message to the same task. Messages of the remote
+//! agent may hold frames, and may quote files with frames in them, so those only propose.
 
 mod notes;
 mod remote;
@@ -30,19 +30,19 @@ use notes::Notes;
 use remote::{Events, Remote, RemoteError};
 use talk::Talk;
 
-/// How long a task may be silent before it is looked at.
+/// The time for which a task may be silent before it is polled.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// The first and the longest wait between two looks at a task that does not tell by itself.
+/// The first and the longest wait between two polls of a task that does not stream.
 const POLL: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
-/// How long the other side may be away before the turn is given up.
+/// The time for which the remote agent may be unreachable before the turn is given up.
 const AWAY: Duration = Duration::from_secs(60);
 
-/// How long there is at the end of a run to call off what is still going on elsewhere.
+/// The time at the end of a run to cancel its remote tasks.
 const LEAVE: Duration = Duration::from_secs(5);
 
-/// The task that has to be called off when nobody wants the turn any more.
+/// The task to cancel when the turn is no longer wanted.
 type Current = Mutex<Option<(Remote, String)>>;
 
 /// Carries out a turn by a remote agent.
@@ -55,15 +55,15 @@ pub(crate) async fn run(job: Job, link: Link) {
         () = unwanted => {
             let current = current.into_inner().unwrap_or_else(PoisonError::into_inner);
             if let Some((remote, task)) = current {
-                // Whoever does not answer in time will not be waited for.
+                // A remote agent that does not answer in time is not waited for.
                 drop(timeout(GRACE, cancel(&remote, &task)).await);
             }
         }
     }
 }
 
-/// The run is over: calls off the tasks that it still has elsewhere, as well as that can be done in
-/// a moment.
+/// Called when the run has ended: cancels the remote tasks that it still has, as far as that can be
+/// done in a short time.
 pub async fn leave(scratch: &Path, run: RunId) {
     let pages = notes::of_run(scratch, run);
     let call_off = async {
@@ -122,25 +122,25 @@ async fn work(job: &Job, link: &Link, current: &Current) -> Signal {
     }
 }
 
-/// Where the turn is in its trace, as an agent on this machine finds it in its environment.
+/// The trace context of the turn, as a local agent finds it in its environment.
 fn traceparent(job: &Job) -> Option<String> {
     let mut given = job.given.iter();
     given.find(|(name, _)| name == "TRACEPARENT").map(|(_, value)| value.clone())
 }
 
-/// What a turn came to.
+/// The outcome of a turn.
 enum Settled {
-    /// A task that has ended, or asks.
+    /// A task that has ended, or asks a question.
     Task(Box<Task>),
     /// An answer without a task.
     Message(Message),
 }
 
-/// How a task is followed.
+/// The way a task is followed.
 enum Ear {
-    /// It tells by itself.
+    /// The remote agent streams events.
     Events(Box<Events>),
-    /// It is looked at again and again.
+    /// The task is polled.
     Looks,
 }
 
@@ -155,7 +155,7 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Goes on with the task that this turn has already, or has a new one made.
+    /// Continues with the task that this turn has already, or has a new one made.
     async fn play(&mut self) -> Result<Settled, RemoteError> {
         let key = self.job.order.key;
         let Some(noted) = self.notes.task(key).cloned() else { return self.send(None).await };
@@ -167,16 +167,16 @@ impl Turn<'_> {
         let state = &task.status.state;
         let same = (noted.attempt, noted.turn) == (key.attempt, key.turn);
         if noted.attempt != key.attempt {
-            // The next try begins afresh, and never beside what is left of the last one.
+            // The next attempt begins afresh, and never beside what is left of the last one.
             if !state.is_terminal() {
                 drop(cancel(&self.remote, &noted.task).await);
             }
             return self.send(None).await;
         }
         match state {
-            // It came to nothing, and nobody has heard of that yet.
+            // The task failed, and no one has received that result yet.
             TaskState::Canceled | TaskState::Failed if same => self.send(None).await,
-            // What was asked is asked again, and what is done is not done twice.
+            // A question is asked again, and finished work is not done twice.
             _ if same && is_settled(state) => {
                 self.note(&task.id, &task.context_id).await?;
                 Ok(Settled::Task(Box::new(task)))
@@ -185,13 +185,13 @@ impl Turn<'_> {
                 self.note(&task.id, &task.context_id).await?;
                 self.follow(Ear::Looks, task.id).await
             }
-            // This turn is the answer to what was asked; otherwise it is more work.
+            // This turn is the answer to the question; otherwise it is more work.
             _ if state.is_terminal() => self.send(None).await,
             _ => self.send(Some(task.id)).await,
         }
     }
 
-    /// Sends this turn's message, to a task that waits for it or for a new one.
+    /// Sends this turn's message, to a waiting task or for a new one.
     async fn send(&mut self, to: Option<String>) -> Result<Settled, RemoteError> {
         let mut message = self.talk.message(to.is_some());
         message.task_id = to;
@@ -221,7 +221,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Follows a task until it ends or asks.
+    /// Follows a task until it ends or asks a question.
     async fn follow(&mut self, mut ear: Ear, mut task: String) -> Result<Settled, RemoteError> {
         let mut seen = Instant::now();
         let mut pause = POLL.0;
@@ -252,7 +252,7 @@ impl Turn<'_> {
                     seen = Instant::now();
                     self.event(&event, &mut task).await?
                 }
-                // The stream is over or broken: the task is asked for itself.
+                // The stream has ended or is broken: the task itself is queried.
                 Some(_) => {
                     ear = Ear::Looks;
                     true
@@ -290,7 +290,7 @@ impl Turn<'_> {
         Some(Ear::Events(Box::new(events)))
     }
 
-    /// Takes an event, and tells whether the task has come to a rest.
+    /// Takes an event. Returns true if the task has ended or asks a question.
     async fn event(
         &mut self,
         event: &StreamResponse,
@@ -301,7 +301,7 @@ impl Turn<'_> {
             StreamResponse::StatusUpdate(update) => {
                 (&update.task_id, &update.context_id, Some(&update.status))
             }
-            // What it hands in is read when it is complete.
+            // Artifacts are read when they are complete.
             StreamResponse::ArtifactUpdate(update) => (&update.task_id, &update.context_id, None),
             StreamResponse::Message(_) => return Ok(false),
         };
@@ -314,7 +314,7 @@ impl Turn<'_> {
         Ok(is_settled(&status.state))
     }
 
-    /// Hears what the other side says while it works.
+    /// Takes the messages that the remote agent sends while it works.
     async fn status(&mut self, status: &TaskStatus) {
         if !matches!(status.state, TaskState::Submitted | TaskState::Unspecified) {
             self.receipts.reach(Receipt::Acknowledged).await;
@@ -331,7 +331,7 @@ impl Turn<'_> {
         self.remote.call(methods::GET_TASK, &wanted).await
     }
 
-    /// The other side has it, and this is its name for it.
+    /// Notes down the task id that the remote agent gave the turn.
     async fn note(&mut self, task: &str, context: &str) -> Result<(), RemoteError> {
         let unwritten = |error: std::io::Error| RemoteError::Odd {
             why: format!("the task's name cannot be noted: {error}"),
@@ -339,12 +339,12 @@ impl Turn<'_> {
         self.notes.began(self.job.order.key, task, context).map_err(unwritten)?;
         let now = Some((self.remote.clone(), task.to_owned()));
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = now;
-        // It made a task of it, so it has read it.
+        // A task exists, so the message has been read.
         self.receipts.reach(Receipt::Ingested).await;
         Ok(())
     }
 
-    /// What came of it.
+    /// Ends the turn with the outcome of its task.
     async fn end(mut self, task: Task) -> Signal {
         if task.status.state.is_terminal() {
             // A note that stays only costs a needless call at the end of the run.
@@ -354,7 +354,7 @@ impl Turn<'_> {
     }
 }
 
-/// Whether a task has ended, or waits for something from our side.
+/// True if a task has ended, or waits for input.
 fn is_settled(state: &TaskState) -> bool {
     state.is_terminal() || matches!(state, TaskState::InputRequired | TaskState::AuthRequired)
 }

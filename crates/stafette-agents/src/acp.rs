@@ -1,8 +1,8 @@
 //! Agents that speak the Agent Client Protocol over their standard input and output.
 //!
-//! The agent is told its task, says what it does as it does it, and asks us for files, commands
-//! and permission. Messages may hold frames, and may quote files with frames in them, so those
-//! only propose. What tools show and what a session of before repeats is never looked at.
+//! The agent receives its task, reports what it does, and asks for files, commands and permission.
+//! Messages may hold frames, and may quote files with frames in them, so those only propose. The
+//! output of tools and the replay of an earlier session are never searched for frames.
 
 mod commands;
 mod files;
@@ -41,25 +41,25 @@ use questions::Questions;
 use wire::line::{self, State};
 use wire::{AcpError, End, Event, Peer};
 
-/// File requests that are served at once.
+/// The number of file requests that are served in parallel.
 const WORK: usize = 8;
 
-/// How long an agent has to give up on its turn when it is asked to.
+/// The time that an agent has to cancel its turn when it is asked to.
 const CANCEL: Duration = Duration::from_secs(1);
 
-/// How long an agent has to leave by itself when nothing more is asked of it.
+/// The time that an agent has to exit on its own when nothing more is asked of it.
 const LEAVE: Duration = Duration::from_secs(1);
 
-/// Why a turn did not come to its end.
+/// The reason why a turn did not complete.
 #[derive(Debug)]
 enum Broken {
-    /// Nobody wants it any more.
+    /// The turn is no longer wanted.
     Unwanted,
     /// The agent was silent for too long.
     Stalled,
     /// The agent is gone, and its exit status says more.
     Gone,
-    /// The agent said so, or did not say anything in time.
+    /// The agent returned an error, or did not answer in time.
     AcpError(AcpError),
 }
 
@@ -105,7 +105,7 @@ pub(crate) async fn run(job: Job, link: Link) {
     turn.close(ended.unwrap_or(Err(Broken::Gone))).await;
 }
 
-/// A turn and all that belongs to it.
+/// A turn and its state.
 struct Turn {
     job: Job,
     link: Link,
@@ -113,17 +113,17 @@ struct Turn {
     folder: Folder,
     state: State,
     events: mpsc::Receiver<Event>,
-    /// How the agent's process ended, and when.
+    /// The exit status of the agent's process, and the time of its exit.
     ended: Option<(ExitStatus, Instant)>,
     hearing: Hearing,
     money: Option<Usd>,
-    /// Whether what is heard belongs to this turn.
+    /// True if updates belong to this turn.
     prompted: bool,
     receipts: Receipts,
-    /// How long it may be silent, and since when it is.
+    /// The time for which it may be silent, and the start of its silence.
     stall: Option<Duration>,
     heard_at: Instant,
-    /// Whether it has waited for a command since that was last looked at.
+    /// True if it has waited for a command since the last check.
     waited: bool,
     reported: Option<Instant>,
     heartbeat: Interval,
@@ -171,7 +171,8 @@ impl Turn {
         }
     }
 
-    /// Says hello, opens a session, gives the task and listens until the turn is over.
+    /// Initialises the protocol, opens a session, sends the task and listens until the turn has
+    /// ended.
     async fn talk(&mut self, peer: Peer) -> Result<Ended, Broken> {
         let peer = peer.told_of(profile::server(&self.job), &self.job.given);
         let hello = self.within(wire::HELLO, "say hello", pin!(peer.hello())).await??;
@@ -207,7 +208,7 @@ impl Turn {
             self.questions.fall_away();
             peer.cancel(&session);
             let patience = Instant::now() + CANCEL;
-            // What it still asks for is not served any more.
+            // Further requests of the agent are not served.
             while let Ok(Some(_)) = timeout_at(patience, async {
                 tokio::select! {
                     _ = prompting.as_mut() => None,
@@ -225,15 +226,16 @@ impl Turn {
         Ok(ended??)
     }
 
-    /// When it has been silent for too long, if anybody minds. Whoever waits for a person does not
-    /// stall.
+    /// The time at which its silence counts as a stall; `None` without a limit. An agent that waits
+    /// for a person does not stall.
     fn stalls(&self) -> Option<Instant> {
         let asks = self.questions.until().is_some();
         let stall = self.stall.filter(|_| self.prompted && self.ended.is_none() && !asks)?;
         Some(self.heard_at + stall)
     }
 
-    /// Whether it waits for a command, or did so a while ago: then its silence begins only now.
+    /// True if it waits for a command, or did so since the last check: then its silence begins only
+    /// now.
     fn waits(&mut self) -> bool {
         let waits = self.commands.are_awaited();
         let waited = std::mem::replace(&mut self.waited, waits);
@@ -243,7 +245,7 @@ impl Turn {
         waits || waited
     }
 
-    /// An agent that does nothing is asked to stop, and people are told.
+    /// Asks an agent that does nothing to stop, and reports it to people.
     async fn tell_that_it_stalls(&mut self) {
         let code = "AGENT_STALLED".to_owned();
         let message = format!("{} and was interrupted", self.silence());
@@ -291,7 +293,7 @@ impl Turn {
                     self.receipts.reach(Receipt::Delivered).await;
                 }
                 answer = answer.as_mut() => {
-                    // All that was said before the answer is waiting here.
+                    // All events before the answer are waiting here.
                     while let Ok(event) = self.events.try_recv() {
                         self.take(event).await;
                     }
@@ -313,7 +315,7 @@ impl Turn {
                     }
                 }
                 status = self.group.leader_ends(), if self.ended.is_none() => {
-                    // Whoever it has left behind would hold the pipes open.
+                    // Processes that it left behind would hold the pipes open.
                     self.group.end().await;
                     self.ended = Some((status, Instant::now()));
                 }
@@ -334,11 +336,12 @@ impl Turn {
         }
     }
 
-    /// Takes what the agent tells or asks for.
+    /// Takes an update or a request of the agent.
     async fn take(&mut self, event: Event) {
         self.heard_at = Instant::now();
         if self.prompted {
-            // What it says, does and wants is its own; a file may be read for it by its program.
+            // Messages, actions and questions come from the model; a file may be read by its
+            // program.
             let said = match &event {
                 Event::Text { .. } | Event::Note(_) | Event::Ask { .. } => Receipt::Acknowledged,
                 _ => Receipt::Ingested,
@@ -417,13 +420,13 @@ impl Turn {
         }
     }
 
-    /// Says that the agent lives.
+    /// Reports that the agent is alive.
     fn report(&mut self) {
         self.reported = Some(Instant::now());
         self.link.mention(Signal::Alive { note: self.hearing.doing() });
     }
 
-    /// The talk is over: ends everything, then says what came of it.
+    /// Ends everything, then reports the outcome.
     async fn close(mut self, ended: Result<Ended, Broken>) {
         let unwanted = matches!(ended, Err(Broken::Unwanted));
         for settled in self.questions.fall_away() {
@@ -438,8 +441,8 @@ impl Turn {
         self.outcome(ended, status).await;
     }
 
-    /// The agent has nothing more to do: it may leave by itself, and is ended if it does not. Its
-    /// exit status is only known when it did.
+    /// Lets the agent exit on its own, and ends it if it does not. Its exit status is only known if
+    /// it exited on its own.
     async fn leave(&mut self, patience: Duration) -> Option<ExitStatus> {
         if self.ended.is_none() {
             let status = timeout(patience, self.group.leader_ends()).await.ok();
@@ -449,7 +452,7 @@ impl Turn {
         self.ended.map(|(status, _)| status)
     }
 
-    /// What came of the turn.
+    /// Reports the outcome of the turn.
     async fn outcome(mut self, ended: Result<Ended, Broken>, status: Option<ExitStatus>) {
         if let Some(status) = status.filter(|status| !status.success()) {
             let last: Vec<String> =
@@ -489,7 +492,7 @@ impl Turn {
         self.link.tell(signal).await;
     }
 
-    /// Notes what the session has used.
+    /// Records the consumption of the session.
     fn settle_accounts(&mut self, tokens: Option<u64>) {
         if let Some(past) = &mut self.past {
             self.hearing.used(past.turn(tokens, self.money));
@@ -500,7 +503,7 @@ impl Turn {
     }
 }
 
-/// Why a turn that the agent has ended is no success.
+/// The failure that the agent's reason for ending the turn stands for; `None` for a success.
 fn failure_of(end: End) -> Option<Failure> {
     let (kind, message) = match end {
         End::Done => return None,

@@ -1,4 +1,4 @@
-//! A command for each turn: the prompt goes in, the result is read off what it prints.
+//! Starts a command for each turn: the prompt goes in, the result is read from its output.
 
 pub(crate) mod session;
 mod voice;
@@ -22,26 +22,26 @@ use crate::{HEARTBEAT, HEARTBEAT_GAP, Job, Link, Signal, process, profile, promp
 use session::{Native, Notebook};
 use voice::Voice;
 
-/// How much of standard output is kept: the largest JSON result.
+/// The size of standard output that is kept, in bytes: the largest JSON result.
 const OUTPUT: usize = 1024 * 1024;
 
-/// How much of standard error is kept.
+/// The size of standard error that is kept, in bytes.
 const ERRORS: usize = 64 * 1024;
 
-/// How much is read at once.
+/// The number of bytes in one read.
 pub(crate) const CHUNK: usize = 64 * 1024;
 
-/// How long output may go on after the whole group is gone: only somebody who has left the group
-/// can hold the pipe, and nobody waits for that one.
+/// The time for which output may continue after the whole group is gone: only a process that has
+/// left the group can hold the pipe, and it is not waited for.
 pub(crate) const DRAIN: Duration = Duration::from_secs(2);
 
-/// Lines of plain output that stand in for a summary.
+/// Lines of plain output that are used in place of a summary.
 const SUMMARY_LINES: usize = 5;
 
-/// Lines of output and of complaints that are kept of a command that died.
+/// Lines of output and of standard error that are kept of a command that died.
 const LAST_LINES: usize = 6;
 
-/// Lines of output in which a reason is looked for when a command has failed.
+/// Lines of output that are searched for a reason when a command has failed.
 const REASON_LINES: usize = 20;
 
 /// Carries out a turn by its command.
@@ -70,11 +70,11 @@ pub(crate) async fn run(job: Job, mut link: Link) {
     if let Some(status) = hearing.listen(&mut group, outputs, &mut link).await {
         link.tell(hearing.end(status, &link).await).await;
     }
-    // Whoever is still there when the owner has had enough.
+    // Ends the processes that remain when the owner wants the end.
     group.end().await;
 }
 
-/// How the prompt goes in. Who says a command of their own also says that.
+/// The way the prompt goes in. An agent with its own command also sets this.
 pub(crate) fn prompt_via(job: &Job) -> PromptVia {
     let exec = job.profile.as_ref().and_then(|profile| profile.exec.as_ref());
     match exec {
@@ -85,7 +85,7 @@ pub(crate) fn prompt_via(job: &Job) -> PromptVia {
     }
 }
 
-/// The command with the session that it goes on with, and its prompt, if that is an argument.
+/// The command with the session that it continues, and with its prompt, if that is an argument.
 fn command(job: &Job, prompt: &str, native: Option<&Native>) -> Vec<OsString> {
     let words = profile::words(job, native.map(|native| native.id.as_str()));
     with_prompt(job, &words, prompt)
@@ -110,23 +110,23 @@ pub(crate) fn with_prompt(job: &Job, words: &[String], prompt: &str) -> Vec<OsSt
     command
 }
 
-/// What is heard of a command.
+/// The output of a command.
 struct Hearing {
     format: ResultFormat,
-    /// How the output is read, when a profile says so; as plain text otherwise.
+    /// The reader of the output, when a profile has one; otherwise it is plain text.
     voice: Option<Voice>,
     scanner: Scanner,
     harvest: Harvest,
     output: Tail,
-    /// The output as it came, where a voice makes text of it.
+    /// The output in its original form, where a reader makes text of it.
     raw: Tail,
     errors: Tail,
     reported: Option<Instant>,
     receipts: Receipts,
-    /// How long it may be silent.
+    /// The time for which it may be silent.
     stall: Option<Duration>,
     heard_at: Instant,
-    /// Whether it was interrupted and has said nothing since.
+    /// True if it was interrupted and has been silent since.
     stalled: bool,
 }
 
@@ -150,7 +150,7 @@ impl Hearing {
         }
     }
 
-    /// Listens until the command has ended and all of its output is read; nothing when the owner
+    /// Listens until the command has ended and all of its output is read; `None` when the owner
     /// wants the end first.
     async fn listen(
         &mut self,
@@ -186,7 +186,7 @@ impl Hearing {
                     Ok(0) | Err(_) => errors_ended = true,
                 },
                 status = group.leader_ends(), if ended.is_none() => {
-                    // Whoever the leader has left behind would hold the pipes open.
+                    // Processes that the leader left behind would hold the pipes open.
                     group.end().await;
                     ended = Some((status, Instant::now()));
                 }
@@ -203,13 +203,13 @@ impl Hearing {
         }
     }
 
-    /// When it has been silent for too long, if anybody minds.
+    /// The time at which its silence counts as a stall; `None` without a limit.
     fn stalls(&self) -> Option<Instant> {
         self.stall.filter(|_| !self.stalled).map(|stall| self.heard_at + stall)
     }
 
-    /// A command that does nothing is interrupted, and people are told. It counts as alive again
-    /// when it says something.
+    /// Interrupts a command that does nothing, and reports it to people. It counts as alive again
+    /// when it prints something.
     async fn interrupt(&mut self, group: &Group, link: &Link) {
         self.stalled = true;
         let code = "AGENT_STALLED".to_owned();
@@ -228,7 +228,7 @@ impl Hearing {
             Some(voice) => {
                 self.raw.push(bytes);
                 let (text, tools) = voice.hear(bytes);
-                // In a stream it is the model that speaks and takes up tools.
+                // In a stream it is the model that speaks and uses tools.
                 if voice.streams() && !(text.is_empty() && tools.is_empty()) {
                     self.receipts.reach(Receipt::Acknowledged).await;
                 }
@@ -250,7 +250,7 @@ impl Hearing {
         if self.format == ResultFormat::Json {
             return;
         }
-        // What only looks like a frame is talk.
+        // Text that only looks like a frame is ordinary text.
         let mut frames: Vec<Frame> = Vec::new();
         self.scanner.scan(text, |found| match found {
             Found::Frame { frame, .. } => frames.push(frame),
@@ -268,13 +268,13 @@ impl Hearing {
         }
     }
 
-    /// Says that the command lives.
+    /// Reports that the command is alive.
     fn report(&mut self, link: &Link) {
         self.reported = Some(Instant::now());
         link.mention(Signal::Alive { note: self.output.note() });
     }
 
-    /// The command has ended: what came of it.
+    /// Returns the outcome of the turn after the command has ended.
     async fn end(mut self, status: ExitStatus, link: &Link) -> Signal {
         if let Some(mut voice) = self.voice.take() {
             let mut rest = voice.end_of_output(self.raw.bytes());
@@ -290,7 +290,7 @@ impl Hearing {
                 said.extend(self.output.lines(REASON_LINES));
             }
             if let Some(failure) = voice.failure(status, &said) {
-                // What an agent is missing says more than that it failed.
+                // A missing program says more than a failure.
                 let missing = matches!(status.code(), Some(126 | 127));
                 if !(missing && failure.kind == FailureKind::Recoverable) {
                     self.harvest.fail(failure);

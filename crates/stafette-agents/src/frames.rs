@@ -1,7 +1,7 @@
 //! The frames of any program as JSON lines, so that a prompt can be tested from a shell.
 //!
-//! One object a line, flushed as it is found: `{"type", "payload", "offset"}`, or
-//! `{"malformed", "offset"}` for what opened like a frame and is none. On a screen, where nothing is
+//! One object per line, flushed as it is found: `{"type", "payload", "offset"}`, or `{"malformed",
+//! "offset"}` for text that opened like a frame and is none. On a screen, where nothing is
 //! malformed because everything is half drawn at some time, each frame also has its `"tier"`.
 
 use std::ffi::OsString;
@@ -20,56 +20,56 @@ use crate::tty::BlockingTty;
 /// The size of a program's terminal when none is asked for.
 pub const DEFAULT_SIZE: (u16, u16) = (80, 24);
 
-/// How many bytes are read at once.
+/// The number of bytes in one read.
 const READ: usize = 64 * 1024;
 
-/// How to look for frames.
+/// Options for the search for frames.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FramesOptions {
     /// The word that marks them.
     pub word: Word,
-    /// Columns and rows of the screen on which to look; nothing means in the bytes themselves.
+    /// Columns and rows of the screen to search; `None` searches the bytes themselves.
     pub screen: Option<(u16, u16)>,
 }
 
-/// Why frames could not be reported.
+/// The reason why frames could not be reported.
 #[derive(Debug, Error)]
 pub enum FramesError {
-    /// The screen's size is not one.
+    /// The size of the screen is invalid.
     #[error(transparent)]
     Size(#[from] BadSize),
     /// The stream could not be read.
     #[error("cannot read the stream: {source}")]
     Read {
-        /// What happened.
+        /// The error of the system.
         source: io::Error,
     },
     /// The report could not be written.
     #[error("cannot write the report: {source}")]
     Write {
-        /// What happened.
+        /// The error of the system.
         source: io::Error,
     },
     /// No terminal could be opened for the program.
     #[error("cannot open a terminal: {source}")]
     Terminal {
-        /// What happened.
+        /// The error of the system.
         source: io::Error,
     },
     /// The program could not be started.
     #[error("cannot start `{program}`: {source}")]
     Start {
-        /// Which program.
+        /// The name of the program.
         program: String,
-        /// What happened.
+        /// The error of the system.
         source: io::Error,
     },
     /// The program's end could not be awaited.
     #[error("cannot await the end of `{program}`: {source}")]
     Await {
-        /// Which program.
+        /// The name of the program.
         program: String,
-        /// What happened.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -129,7 +129,8 @@ impl Finder {
         })
     }
 
-    /// What the next bytes show; nothing given means the stream has ended.
+    /// Returns the frames that the next bytes complete; `None` as input means the end of the
+    /// stream.
     fn find(&mut self, bytes: Option<&[u8]>) -> Vec<Report> {
         let mut reports = Vec::new();
         match (self, bytes) {
@@ -175,8 +176,8 @@ pub fn scan_reader(
     }
 }
 
-/// Runs a program in a terminal of its own, reports the frames of its output, and answers with its
-/// exit code; 128 and the signal's number when a signal ended it.
+/// Runs a program in a terminal of its own, reports the frames of its output, and returns its exit
+/// code; 128 plus the signal's number when a signal ended it.
 ///
 /// # Errors
 /// When the program cannot be run, or the report cannot be written; the program is then ended.
@@ -197,7 +198,7 @@ pub fn scan_command(
         .map_err(|source| FramesError::Start { program: name.clone(), source })?;
     let scanned = scan_reader(options, &terminal, writer);
     if scanned.is_err() {
-        // It may have ended by itself, which is as good.
+        // It may have ended in the meantime, which is just as good.
         let _ = child.kill();
     }
     drop(terminal);
@@ -213,7 +214,7 @@ fn write(writer: &mut impl Write, reports: &[Report]) -> io::Result<()> {
     if reports.is_empty() { Ok(()) } else { writer.flush() }
 }
 
-/// A terminal whose last program has gone says so with EIO: that is its end of file.
+/// A terminal whose last program has gone returns EIO: that is its end of file.
 fn is_hangup(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
 }

@@ -1,4 +1,4 @@
-//! What a turn brings in: control signals, gathered into its result.
+//! Gathers the control signals of a turn into its result.
 
 mod dialect;
 mod plain;
@@ -31,33 +31,33 @@ const ALERTS: u32 = 32;
 /// The most sets of edits that one turn may propose.
 const SETS: u32 = 16;
 
-/// The most mistakes that are told at once.
+/// The maximum number of mistakes that are reported together.
 const MISTAKES: usize = 16;
 
-/// The longest code of an error.
+/// The longest code of an error, in bytes.
 const CODE: usize = 64;
 
 /// The longest message of an agent that is passed on, in characters.
 const MESSAGE: usize = 2000;
 
-/// A document that an agent gave: work to pass on, or an answer.
+/// A document of an agent: work to hand over, or an answer.
 #[derive(Debug)]
 enum Piece {
     Offer(Box<Offer>),
     Response(Box<Response>),
 }
 
-/// Everything that a turn has brought in so far.
+/// The signals of a turn so far.
 #[derive(Debug)]
 pub(crate) struct Harvest {
     agent: Party,
     began: Instant,
-    /// Whether signals are read from plain output, where anything that is printed can be one.
+    /// True if signals are read from plain output, where any printed text can be one.
     bare: bool,
-    /// What frames are signed with.
+    /// The token that frames are signed with.
     token: Option<String>,
-    /// The number of the last signed frame: what came before it does not count again, and what is
-    /// not signed does not count any more.
+    /// The number of the last signed frame: earlier ones do not count again, and unsigned ones no
+    /// longer count.
     sealed: Option<u64>,
     response: Option<Response>,
     offers: Vec<Offer>,
@@ -66,21 +66,21 @@ pub(crate) struct Harvest {
     mistakes: Vec<String>,
     alerts: u32,
     sets: u32,
-    /// What the agent said went wrong last.
+    /// The last error that the agent reported.
     trouble: Option<String>,
-    /// A failure that the transport has already named.
+    /// A failure that the transport has already reported.
     failure: Option<Failure>,
-    /// Whether the program runs on, so that only what it printed says that the turn is over.
+    /// True if the program stays after the turn, so that only its output shows the end of the turn.
     runs_on: bool,
 }
 
 impl Harvest {
-    /// The same, for a session with a token: frames that are signed with it count by themselves.
+    /// The same, for a session with a token: frames signed with it need no further proof.
     pub(crate) fn with_token(self, token: Option<&str>) -> Self {
         Harvest { token: token.map(str::to_owned), ..self }
     }
 
-    /// Nothing yet.
+    /// Begins a turn without signals.
     pub(crate) fn new(agent: &AgentName, bare: bool) -> Self {
         Harvest {
             token: None,
@@ -101,29 +101,31 @@ impl Harvest {
         }
     }
 
-    /// The same, of a program that did not leave with the end of the turn.
+    /// The same, for a program that does not exit with the turn.
     pub(crate) fn of_one_that_runs_on(self) -> Self {
         Harvest { runs_on: true, ..self }
     }
 
-    /// The turn has failed, whatever its exit status will be.
+    /// Marks the turn as failed, whatever its exit status will be.
     pub(crate) fn fail(&mut self, failure: Failure) {
         self.failure.get_or_insert(failure);
     }
 
-    /// The transport tells what the turn has used: no less than that, whatever the agent reported.
+    /// Records the consumption that the transport reports: it counts as a minimum, whatever the
+    /// agent reported.
     pub(crate) fn used(&mut self, usage: Usage) {
         self.usage.tokens = self.usage.tokens.max(usage.tokens);
         self.usage.money = self.usage.money.max(usage.money);
     }
 
-    /// Takes a frame.
+    /// Takes a frame, and returns the signal to report immediately, if any.
     pub(crate) fn frame(&mut self, frame: &Frame) -> Option<Signal> {
         let number = self.token.as_ref().and_then(|token| seal::verify(frame, token));
         match (number, self.sealed) {
             (Some(number), Some(last)) if number <= last => return None,
             (Some(number), None) => {
-                // From here on the session proves what it says: what was only printed is dropped.
+                // From here on the session proves its signals: those that were only printed are
+                // dropped.
                 self.offers.clear();
                 self.response = None;
                 self.vote = None;
@@ -137,7 +139,7 @@ impl Harvest {
         self.signal(&frame.kind, frame.value())
     }
 
-    /// Takes a control signal, and tells what is to be said of it at once.
+    /// Takes a control signal, and returns the signal to report immediately, if any.
     pub(crate) fn signal(&mut self, kind: &str, payload: Value) -> Option<Signal> {
         match kind {
             "READY" => Some(Signal::Alive { note: None }),
@@ -156,13 +158,13 @@ impl Harvest {
                 self.stand(&payload);
                 None
             }
-            // A type that a later version knows.
+            // A type of a later version.
             _ => None,
         }
     }
 
-    /// Takes a JSON result — a document, or several in an array — and tells what is to be said
-    /// of it at once.
+    /// Takes a JSON result — a document, or several in an array — and returns the signals to report
+    /// immediately.
     pub(crate) fn document(&mut self, value: Value) -> Vec<Signal> {
         let values = match value {
             Value::Array(values) => values,
@@ -170,7 +172,7 @@ impl Harvest {
         };
         let mut signals = Vec::new();
         for mut value in values {
-            // An answer may bring its edits along.
+            // An answer may contain edits.
             let edits = value.as_object_mut().and_then(|fields| fields.remove("codeChanges"));
             if let Some(edits) = edits {
                 let reason = value.get("summary").cloned().unwrap_or_else(|| "".into());
@@ -184,7 +186,7 @@ impl Harvest {
         signals
     }
 
-    /// Where a member of a council stands; the last word counts.
+    /// Records the stance of a council member; the last one counts.
     fn stand(&mut self, payload: &Value) {
         match Vote::read(payload) {
             Ok(vote) => self.vote = Some(vote),
@@ -231,7 +233,7 @@ impl Harvest {
         }
     }
 
-    /// Takes a set of edits. It only proposes, so it needs no proof of where it comes from.
+    /// Takes a set of edits. It only proposes, so it needs no proof of its origin.
     fn change(&mut self, payload: Value) -> Option<Signal> {
         self.sets += 1;
         if self.sets > SETS {
@@ -248,7 +250,7 @@ impl Harvest {
     }
 
     fn keep(&mut self, kind: &str, piece: Result<Piece, Vec<String>>) {
-        // Whatever a document claims: nobody gives or answers in another's name.
+        // Whatever a document claims: no agent gives or answers in the name of another.
         match piece {
             Ok(Piece::Offer(_)) if self.offers.len() == OFFERS => {
                 self.mistake(&format!("{kind}: more than {OFFERS} handoffs in one turn"));
@@ -293,14 +295,14 @@ impl Harvest {
         (self.alerts <= ALERTS).then_some(Signal::Alert { code, message })
     }
 
-    /// Notes something that the agent must do better next time.
+    /// Notes a mistake that the agent must avoid next time.
     pub(crate) fn mistake(&mut self, mistake: &str) {
         if self.mistakes.len() < MISTAKES {
             self.mistakes.extend(output::plain(mistake, MESSAGE));
         }
     }
 
-    /// What there is so far, for a signal that was told by itself.
+    /// Returns the report so far, for a signal that was sent separately.
     pub(crate) fn told(self) -> Result<TurnReport, Vec<String>> {
         match self.mistakes.is_empty() {
             true => Ok(TurnReport {
@@ -313,8 +315,8 @@ impl Harvest {
         }
     }
 
-    /// The turn is over: what came of it. A `summary` stands in where the agent gave no result, a
-    /// `complaint` where it did not say what went wrong.
+    /// Ends the turn and returns its outcome. A `summary` is used where the agent gave no result, a
+    /// `complaint` where it did not state what went wrong.
     pub(crate) fn end(
         self,
         status: ExitStatus,
@@ -333,7 +335,8 @@ impl Harvest {
             let kind = if self.bare { FailureKind::Invalid } else { FailureKind::Recoverable };
             return Signal::Failed { failure: Failure::new(kind, message), usage: self.usage };
         }
-        // That a program which has left has done its work needs no proof; all else would move work.
+        // A program that exits needs no proof that it has done its work; everything else would move
+        // work.
         let moves = !self.offers.is_empty()
             || self.vote.is_some()
             || self.response.as_ref().is_some_and(|response| self.runs_on || steers(response));
@@ -344,7 +347,7 @@ impl Harvest {
         let took = self.began.elapsed().as_millis();
         response.took = Millis(u64::try_from(took).unwrap_or(u64::MAX));
         match decision(&response) {
-            // What it says that a phase took is the same that was metered.
+            // The consumption that it reports for a phase is the same that was metered.
             Some(_) => response.usage = response.usage.max(self.usage),
             None => response.usage += self.usage,
         }
@@ -359,17 +362,17 @@ impl Harvest {
     }
 }
 
-/// The signals that there are.
+/// The types of signals.
 pub(crate) const KINDS: [&str; 7] =
     ["READY", "HANDOFF", "RESULT", "REPORT", "CHANGE", "SIGNAL", "ERROR"];
 
-/// Whether an answer does more than say that the work is done.
+/// True if an answer does more than report that the work is done.
 fn steers(response: &Response) -> bool {
     let halts = decision(response).is_some_and(|decision| decision != Decision::Proceed);
     halts || response.outcome != Outcome::Resolved
 }
 
-/// Whether a signal moves work.
+/// True if a signal moves work.
 fn matters(kind: &str) -> bool {
     matches!(kind, "HANDOFF" | "RESULT" | "SIGNAL")
 }
@@ -383,7 +386,7 @@ fn signal_in(value: &Value) -> Option<(String, Value)> {
         .then(|| (kind.to_owned(), fields.get("payload").cloned().unwrap_or_default()))
 }
 
-/// A process that did not end well.
+/// The failure of a process that did not exit successfully.
 fn broken(status: ExitStatus, said: Option<String>, usage: Usage) -> Signal {
     let with = |what: String| match &said {
         Some(said) => format!("{what}: {said}"),
@@ -409,7 +412,7 @@ fn broken(status: ExitStatus, said: Option<String>, usage: Usage) -> Signal {
 /// The JSON document that an output is, or ends with.
 pub(crate) fn last_document(output: &[u8]) -> Option<Value> {
     let text = String::from_utf8_lossy(output);
-    // Models like to put a fence around it.
+    // Models often put a fence around it.
     let text = text.trim_end().trim_end_matches("```").trim_end();
     let mut start = 0;
     for line in text.split_inclusive('\n') {

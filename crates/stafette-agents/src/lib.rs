@@ -1,15 +1,15 @@
 //! Turns a session into bytes and signals.
 //!
-//! A [`Job`] goes in, [`Signal`]s come out. What an agent is made of — a command, a script, a
-//! protocol, a terminal — stops in this crate; who it is, is data.
+//! A [`Job`] goes in, [`Signal`]s come out. The nature of an agent — a command, a script, a
+//! protocol, a terminal — is known only in this crate; its identity is data.
 //!
 //! Invariants:
-//! - [`start`] never blocks and never fails: what goes wrong comes out as a signal.
+//! - [`start`] never blocks and never fails: errors come out as signals.
 //! - A session ends with exactly one of [`Signal::Finished`] and [`Signal::Failed`], and nothing
 //!   comes after it.
 //! - An agent is a process group. When its session ends, is stopped or is dropped, the whole group
-//!   is gone, and whoever has left it with the environment that it was given. Only a terminal
-//!   outlives its turns: it ends with its run, or when it is dropped.
+//!   is gone, and with it every process that has left the group but carries the environment that it
+//!   was given. Only a terminal outlives its turns: it ends with its run, or when it is dropped.
 //! - Work that is delivered again never runs beside what is left of the earlier delivery.
 //! - Memory does not grow with an agent's output.
 //!
@@ -54,59 +54,59 @@ use receipts::Receipts;
 
 use terminal::Terminals;
 
-/// How often a living agent that prints nothing is reported alive.
+/// The interval at which a living agent that prints nothing is reported alive.
 pub const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// The least time between two reports that an agent is alive.
 pub const HEARTBEAT_GAP: Duration = Duration::from_secs(1);
 
-/// How long a process group has to end when it is asked to, before it is killed.
+/// The time that a process group has to end when it is asked to, before it is killed.
 pub const GRACE: Duration = Duration::from_secs(3);
 
-/// Signals that may wait to be read before the agent is held back.
+/// The number of signals that may wait to be read before the agent is slowed down.
 const SIGNALS: usize = 64;
 
-/// Answers that may wait to be read by a runner.
+/// The number of answers that may wait to be read by a runner.
 const REPLIES: usize = 16;
 
-/// A turn and everything that is needed to carry it out.
+/// A turn with everything that is needed to carry it out.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// What is to be done.
+    /// The order of the turn.
     pub order: TurnOrder,
-    /// Who does it.
+    /// The agent that carries it out.
     pub agent: Agent,
-    /// What is known about the program that runs it, when it names a profile.
+    /// The profile of the agent's program, when it names one.
     pub profile: Option<Profile>,
-    /// The folder that the agent works in; a relative script is looked up there too.
+    /// The working folder of the agent; a relative script is looked up there too.
     pub folder: PathBuf,
     /// A folder for notes about running turns.
     pub scratch: PathBuf,
     /// The word in control frames.
     pub frame_word: String,
-    /// The program that plays scripts, by `PROGRAM play SCRIPT`.
+    /// The program that plays scripts, called as `PROGRAM play SCRIPT`.
     pub program: PathBuf,
-    /// What the agent is given in its environment besides: the way back to us.
+    /// Additional environment variables of the agent: how to reach the daemon.
     pub given: Vec<(String, String)>,
-    /// What the agent may do without asking, where its transport has it ask.
+    /// The actions that the agent may take without asking, where its transport has it ask.
     pub permissions: Permissions,
-    /// What stands in front of its command when it is in a sandbox.
+    /// The sandbox of the agent; `None` when it runs without one.
     pub confined: Option<Confined>,
-    /// How long its terminal is waited for to take input, when somebody has said so.
+    /// The time limit for its terminal to take input; `None` for the default.
     pub ready_timeout: Option<Duration>,
 }
 
 /// A sandbox that is ready to be entered.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Confined {
-    /// What to put in front of every command of the agent.
+    /// The words in front of every command of the agent.
     pub prefix: Vec<OsString>,
-    /// Variables to set for them.
+    /// The environment variables to set for these commands.
     pub variables: Vec<(OsString, OsString)>,
 }
 
 impl Job {
-    /// A command with what has to stand in front of it.
+    /// A command with the words that have to stand in front of it.
     pub(crate) fn within(&self, command: &[OsString]) -> Vec<OsString> {
         let prefix = self.confined.as_ref().map(|confined| confined.prefix.as_slice());
         match prefix {
@@ -122,79 +122,79 @@ impl Job {
     }
 }
 
-/// What is heard of a turn.
+/// An event of a turn.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Signal {
-    /// The turn has come so far into the agent. Each step comes once, and in order.
+    /// The turn has reached this step on its way into the agent. Each step comes once, and in
+    /// order.
     Receipt(Receipt),
     /// The agent's process changed.
     Session {
-        /// How it stands now.
+        /// The new state of the process.
         state: SessionState,
-        /// What there is to know about it: the last that was seen of one that died.
+        /// Details for people: the last output of a process that died.
         note: String,
     },
     /// The agent shows signs of life.
     Alive {
-        /// What it said last.
+        /// Its last message, if any.
         note: Option<String>,
     },
-    /// The agent says that something went wrong which people must see.
+    /// The agent reports an error that people must see.
     Alert {
-        /// An UPPER_SNAKE code.
+        /// The code of the error, in UPPER_SNAKE case.
         code: String,
-        /// In a sentence.
+        /// The error, in a sentence.
         message: String,
     },
     /// The agent proposes a set of edits.
     Change(Box<Proposal>),
-    /// The agent wants to do something and waits for an answer by [`Session::reply`].
+    /// The agent asks for permission and waits for an answer by [`Session::reply`].
     Asks {
-        /// Which question this is; no other of the turn has this name, also when it is delivered
-        /// again.
+        /// The id of the question, unique in the turn, also when it is delivered again.
         id: String,
-        /// What it wants to do, in a line.
+        /// The action that it wants to take, in a line.
         title: String,
-        /// What is known about it, for whoever decides.
+        /// Details of the action, for the person who decides.
         detail: String,
-        /// What can be answered; never empty.
+        /// The possible answers; never empty.
         options: Vec<String>,
         /// The option that means no, if there is one.
         default: Option<String>,
-        /// How long it waits before the answer is taken to be no.
+        /// The time after which the answer is taken to be no.
         within: Duration,
     },
-    /// A question needs no answer any more: it has one, its time is up, or the turn is over.
+    /// A question needs no answer any more: it has one, it has expired, or the turn has ended.
     Settled {
-        /// Which.
+        /// The id of the question.
         id: String,
-        /// The option that was taken; nothing when the question fell away.
+        /// The option that was chosen; `None` when the question was dropped.
         choice: Option<String>,
     },
-    /// The turn came to its end.
+    /// The turn completed with this result.
     Finished(Box<TurnResult>),
-    /// The turn broke.
+    /// The turn ended with a failure.
     Failed {
-        /// How.
+        /// The kind and the message of the failure.
         failure: Failure,
-        /// What it used until then.
+        /// The consumption until then.
         usage: Usage,
     },
 }
 
 impl Signal {
-    /// The turn broke; another try may go better.
+    /// A failure after which another attempt may succeed.
     fn recoverable(message: impl Into<String>, usage: Usage) -> Self {
         Signal::Failed { failure: Failure::new(FailureKind::Recoverable, message), usage }
     }
 
-    /// The turn broke, and so would the next try.
+    /// A failure that another attempt would repeat.
     fn fatal(message: impl Into<String>, usage: Usage) -> Self {
         Signal::Failed { failure: Failure::new(FailureKind::Fatal, message), usage }
     }
 }
 
-/// What the owner of a session wants of it; to drop the sender is to want its end.
+/// A request of the session's owner; dropping the sender requests the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wish {
     Work,
@@ -208,10 +208,10 @@ struct Reply {
     choice: String,
 }
 
-/// A turn that is being carried out. To drop it is to stop it.
+/// A turn in progress. Dropping it stops it.
 #[derive(Debug)]
 pub struct Session {
-    /// What is heard of it. The channel closes when nothing of the agent is left.
+    /// The events of the turn. The channel closes when nothing of the agent is left.
     pub signals: mpsc::Receiver<Signal>,
     wish: watch::Sender<Wish>,
     replies: mpsc::Sender<Reply>,
@@ -219,15 +219,15 @@ pub struct Session {
 }
 
 impl Session {
-    /// Tells the agent that its result is recorded for good, if its transport can. It then leaves
-    /// by itself, also when the session is dropped right after this.
+    /// Reports to the agent that its result is recorded for good, if its transport can. It then
+    /// leaves automatically, also when the session is dropped right after this.
     pub fn acknowledge(&mut self) {
         self.wish.send_replace(Wish::Acknowledge);
     }
 
-    /// Answers a question of the agent ([`Signal::Asks`]) by one of its options. What is not an
-    /// option of it means no; an answer to a question that is settled is ignored. Tells whether
-    /// the agent's side could take the answer: when not, it may be tried again.
+    /// Answers a question of the agent ([`Signal::Asks`]) with one of its options. Anything that is
+    /// not an option means no; an answer to a question that is settled is ignored. Returns true if
+    /// the agent's side could take the answer: if not, it may be tried again.
     pub fn reply(&self, id: impl Into<String>, choice: impl Into<String>) -> bool {
         self.replies.try_send(Reply { id: id.into(), choice: choice.into() }).is_ok()
     }
@@ -281,14 +281,14 @@ fn begin(job: Job, terminals: Option<Terminals>) -> Session {
     Session { signals, wish, replies, task }
 }
 
-/// What is heard of the owner of a session.
+/// A message from the owner of a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Heard {
-    /// It wants something.
+    /// A request of the owner.
     Wish(Wish),
-    /// It answers a question.
+    /// An answer to a question.
     Reply(Reply),
-    /// It wants the end.
+    /// The owner wants the end, or is gone.
     Gone,
 }
 
@@ -301,29 +301,29 @@ struct Link {
 }
 
 impl Link {
-    /// Says something that must be heard. Nobody listening is no trouble: the owner is gone, and
-    /// the runner learns it from [`Link::wish`].
+    /// Sends a signal that must arrive. Ignored if the owner is gone: the runner learns that from
+    /// [`Link::wish`].
     async fn tell(&self, signal: Signal) {
         drop(self.sender.send(signal).await);
     }
 
-    /// Tells step by step how far the turn has come.
+    /// The reporter for the progress of the turn.
     fn receipts(&self) -> Receipts {
         Receipts::new(self.sender.clone())
     }
 
-    /// Says something that may be missed when the owner is busy.
+    /// Sends a signal that may be dropped when the owner is busy.
     fn mention(&self, signal: Signal) {
         drop(self.sender.try_send(signal));
     }
 
-    /// The owner's next wish; nothing when it wants the end.
+    /// Returns the owner's next request; `None` when it wants the end.
     async fn wish(&mut self) -> Option<Wish> {
         self.wishes.changed().await.ok()?;
         Some(*self.wishes.borrow_and_update())
     }
 
-    /// What the owner wants or answers next.
+    /// Returns the next request or answer of the owner.
     async fn word(&mut self) -> Heard {
         tokio::select! {
             biased;

@@ -1,9 +1,9 @@
-//! What an agent prints: the end of it is kept, the rest is only looked at.
+//! The output of an agent: its end is kept, the rest is only scanned.
 
 /// The longest note on what an agent is doing, in characters.
 const NOTE: usize = 200;
 
-/// How far back a note is looked for, in bytes.
+/// The number of bytes at the end that are searched for a note.
 const NOTE_REACH: usize = 4 * 1024;
 
 /// The last bytes of a stream.
@@ -19,27 +19,28 @@ impl Tail {
         Tail { bytes: Vec::new(), limit }
     }
 
-    /// Adds what was just read.
+    /// Adds the bytes of one read.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
-        // Twice the limit before it moves, so that a byte is moved once and not at every read.
+        // It grows to twice the limit before it is moved, so that a byte is moved once and not at
+        // every read.
         if self.bytes.len() > self.limit * 2 {
             self.bytes.drain(..self.bytes.len() - self.limit);
         }
     }
 
-    /// What is left of the stream.
+    /// The bytes that are kept.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[self.bytes.len().saturating_sub(self.limit)..]
     }
 
-    /// The last line that says something.
+    /// The last line with visible text.
     pub(crate) fn note(&self) -> Option<String> {
         self.lines(1).pop()
     }
 
-    /// The last `count` lines that say something, oldest first, without styling and not too long.
-    /// Control frames say nothing to people.
+    /// The last `count` lines with visible text, oldest first, without styling and not too long.
+    /// Control frames mean nothing to people.
     pub(crate) fn lines(&self, count: usize) -> Vec<String> {
         let bytes = self.bytes();
         let recent = &bytes[bytes.len().saturating_sub(NOTE_REACH)..];
@@ -56,7 +57,7 @@ impl Tail {
 }
 
 /// A line as plain text: no escape sequences, no control characters, at most `limit` characters;
-/// nothing when nothing is left.
+/// `None` when nothing is left.
 pub(crate) fn plain(line: &str, limit: usize) -> Option<String> {
     let mut text = String::new();
     let mut chars = line.chars();
@@ -98,13 +99,13 @@ impl Lines {
         Lines { held: Vec::new(), limit, skipping: false, dropped: false }
     }
 
-    /// Whether a line was too long.
+    /// True if a line was too long.
     pub(crate) fn dropped(&self) -> bool {
         self.dropped
     }
 
-    /// Takes what was just read and hands every line that is complete to `each`; tells how many
-    /// were too long.
+    /// Takes the bytes of one read and passes every complete line to `each`. Returns the number of
+    /// lines that were too long.
     pub(crate) fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(&[u8])) -> u64 {
         let mut dropped = 0;
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {

@@ -1,40 +1,40 @@
-//! What an agent may do without asking.
+//! The actions that an agent may take without asking.
 //!
-//! An agent says itself what kind of thing it is about to do. This is for agents that mean well and
-//! people who want to be asked; it is no wall around an agent that lies.
+//! The agent itself states the kind of its action. This is for agents that mean well and people who
+//! want to be asked; it does not confine an agent that lies.
 
 use std::time::Duration;
 
-/// Whether something may be done.
+/// The decision for a kind of action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Permission {
-    /// It may, and nobody is asked.
+    /// Allowed without a question.
     Allow,
-    /// Somebody is asked.
+    /// A person is asked.
     Ask,
-    /// It may not, and nobody is asked.
+    /// Refused without a question.
     Refuse,
 }
 
-/// What an agent may do, by the kind of what it does.
+/// The permissions of an agent, by the kind of action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Permissions {
-    /// Looking: reading files, searching, thinking.
+    /// Reading files, searching, thinking.
     pub read: Permission,
     /// Changing files, also moving and deleting them.
     pub edit: Permission,
-    /// Running commands.
+    /// Running commands, also in a shell.
     pub execute: Permission,
-    /// Fetching from elsewhere.
+    /// Fetching from the network.
     pub fetch: Permission,
-    /// Everything else.
+    /// Every other kind of action.
     pub other: Permission,
-    /// How long a question waits for its answer before the answer is no.
+    /// The time that a question waits for its answer before the answer is no.
     pub patience: Duration,
 }
 
 impl Default for Permissions {
-    /// To look is free, everything else is asked for.
+    /// Reading is allowed, everything else needs a question.
     fn default() -> Self {
         Permissions {
             read: Permission::Allow,
@@ -47,7 +47,7 @@ impl Default for Permissions {
     }
 }
 
-/// The kind of a thing that an agent does.
+/// The kind of an action of an agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Deed {
     Read,
@@ -58,7 +58,7 @@ pub(crate) enum Deed {
 }
 
 impl Permissions {
-    /// Whether this may be done.
+    /// The decision for this kind of action.
     pub(crate) fn of(&self, deed: Deed) -> Permission {
         match deed {
             Deed::Read => self.read,

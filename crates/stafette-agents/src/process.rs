@@ -1,4 +1,4 @@
-//! An agent's processes: one group, started clean and ended whole.
+//! An agent's processes: one group, started clean and ended as a whole.
 
 mod mark;
 mod table;
@@ -27,16 +27,16 @@ use crate::tty::ProgramSide;
 use crate::{GRACE, Job, Signal};
 use mark::Mark;
 
-/// Variables that every agent may see.
+/// Environment variables that every agent may see.
 const HARMLESS: [&str; 7] = ["PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "SHELL"];
 
-/// Beginnings of variables that every agent may see.
+/// Prefixes of environment variables that every agent may see.
 const HARMLESS_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
 
 /// The variable that carries the idempotency key of the turn.
 pub(crate) const KEY: &str = "STAFETTE_KEY";
 
-/// The variable that says by which group a process was started.
+/// The variable that names the group by which a process was started.
 const GROUP: &str = "STAFETTE_GROUP";
 
 /// The pipes of a group's leader.
@@ -47,34 +47,34 @@ pub(crate) struct Pipes {
     pub(crate) errors: ChildStderr,
 }
 
-/// What a group's leader prints, when its input is a file.
+/// The output of a group's leader, when its input is a file.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     pub(crate) output: ChildStdout,
     pub(crate) errors: ChildStderr,
 }
 
-/// A living process group. To drop it is to kill it.
+/// A living process group. Dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Group {
     id: Pid,
     leader: Child,
-    /// Where it is noted down; a group beside an agent's own is found by the turn's key alone.
+    /// The note on the group; a group beside an agent's own is found by the turn's key alone.
     mark: Option<Mark>,
-    /// The variable that everyone carries who was started here, also whoever has left the group, and
-    /// nobody else does.
+    /// The variable that every process started here carries, also one that has left the group, and
+    /// no other process does.
     carried: Option<String>,
     over: bool,
 }
 
-/// The note that a program, which has many turns, has this one: by it the program's family is known.
-/// It goes when this is dropped.
+/// The note that a program with many turns has this one: it identifies the program's processes. It
+/// is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct TurnNote(Mark);
 
 impl TurnNote {
-    /// Notes down which process has the turn. When it cannot be, the program cannot tell by its own
-    /// channel, and everything else goes on.
+    /// Notes down the process that has the turn. If that fails, the program cannot use its own
+    /// channel, and everything else continues.
     pub(crate) fn new(job: &Job, leader: i32) -> Option<Self> {
         let mark = Mark::new(mark::place(&job.scratch, job.order.key), Pid::from_raw(leader)?);
         mark.write().ok()?;
@@ -88,7 +88,7 @@ impl Drop for TurnNote {
     }
 }
 
-/// A command and everything that is needed to start it.
+/// A command with everything that is needed to start it.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
     pub(crate) command: Vec<OsString>,
@@ -97,14 +97,14 @@ pub(crate) struct Launch {
     agent: AgentName,
     key: TurnKey,
     delivered_before: bool,
-    /// Where the group is noted down.
+    /// The path of the note on the group.
     place: PathBuf,
-    /// The session that the program keeps by itself.
+    /// The session that the program keeps on its own.
     pub(crate) thread: Option<Arc<Thread>>,
 }
 
 impl Launch {
-    /// Starts a command for one turn.
+    /// Prepares a command for one turn.
     fn of_turn(job: &Job, command: &[OsString]) -> Self {
         Launch {
             command: job.within(command),
@@ -118,7 +118,7 @@ impl Launch {
         }
     }
 
-    /// Starts a command that stays for the turns of its agent in a run.
+    /// Prepares a command that stays for the turns of its agent in a run.
     pub(crate) fn of_terminal(job: &Job, command: &[OsString]) -> Self {
         let mut launch = Launch::of_turn(job, command);
         launch.place = mark::terminal_place(&job.scratch, job.order.key.run, &job.order.agent);
@@ -129,7 +129,7 @@ impl Launch {
         launch
     }
 
-    /// The token that the program is given.
+    /// The token in the program's environment.
     pub(crate) fn token(&self) -> Option<&str> {
         let given = self.environment.iter().find(|(name, _)| name == "STAFETTE_TOKEN");
         given.and_then(|(_, token)| token.to_str())
@@ -256,8 +256,8 @@ impl Group {
         launch.noted(leader, carried)
     }
 
-    /// Starts a command beside an agent's own group: it sees what the agent may see, and `extra`,
-    /// except that nobody can deny whose it is.
+    /// Starts a command beside an agent's own group: it sees the agent's environment and `extra`,
+    /// which cannot override the variables that identify its owner.
     pub(crate) fn beside(
         job: &Job,
         mut command: Command,
@@ -269,27 +269,27 @@ impl Group {
         let leader = command.spawn()?;
         let id = leader.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let id = id.ok_or(ErrorKind::NotFound)?;
-        // The agent's own group ends its strays as well.
+        // The agent's own group ends its stray processes as well.
         Ok(Group { id, leader, mark: None, carried: None, over: false })
     }
 
-    /// The leader's number, which is the group's.
+    /// The process id of the leader, which is also the id of the group.
     pub(crate) fn id(&self) -> i32 {
         self.id.as_raw_pid()
     }
 
     /// Waits until the leader has ended. The others of its group may live on.
     pub(crate) async fn leader_ends(&mut self) -> ExitStatus {
-        // A leader that cannot be waited for was taken away by somebody else: not a success.
+        // A leader that cannot be waited for was reaped elsewhere: not a success.
         self.leader.wait().await.unwrap_or_else(|_| ExitStatus::from_raw(1 << 8))
     }
 
-    /// Interrupts everyone in the group, as Ctrl-C in a terminal would.
+    /// Interrupts all processes of the group, as Ctrl-C in a terminal would.
     pub(crate) fn interrupt(&self) {
         kill(self.id, Posix::INT);
     }
 
-    /// Ends everyone in the group: asks, and kills after [`GRACE`].
+    /// Ends all processes of the group: asks, and kills after [`GRACE`].
     pub(crate) async fn end(&mut self) {
         if self.over {
             return;
@@ -311,7 +311,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if !self.over {
-            // Nobody is left to wait for a grace period, and an agent must not outlive its session.
+            // No one is left to wait for a grace period, and an agent must not outlive its session.
             kill(self.id, Posix::KILL);
             for stray in strays(self.carried.as_deref()) {
                 let _ = kill_process(stray, Posix::KILL);
@@ -321,7 +321,7 @@ impl Drop for Group {
     }
 }
 
-/// A file with this text that nobody else can open, to be read from its beginning.
+/// An unnamed file with this text, to be read from its beginning.
 fn spool(place: &Path, text: &str) -> io::Result<File> {
     if let Some(folder) = place.parent() {
         fs::create_dir_all(folder)?;
@@ -335,15 +335,15 @@ fn spool(place: &Path, text: &str) -> io::Result<File> {
     Ok(file)
 }
 
-/// What an earlier delivery of a turn has left running.
+/// Processes that an earlier delivery of a turn has left running.
 #[derive(Debug)]
 pub struct Survivors {
     groups: Vec<Pid>,
 }
 
 impl Survivors {
-    /// What still runs of an earlier delivery of this job's turn; nothing when it was not delivered
-    /// before.
+    /// Finds the processes of an earlier delivery of this job's turn; `None` when it was not
+    /// delivered before.
     #[must_use]
     pub fn of(job: &Job) -> Option<Self> {
         let key = job.order.key;
@@ -367,10 +367,10 @@ impl Survivors {
     }
 }
 
-/// Ends a group; `reap` is called between two looks at it.
+/// Ends a group; `reap` is called between two checks of it.
 ///
-/// A group's number can be taken by a stranger only after its last member is gone and the system
-/// has used up all other numbers, so asking and killing within seconds hits nobody else.
+/// A group's id can be taken by a stranger only after its last member is gone and the system has
+/// used up all other ids, so asking and killing within seconds hits no other process.
 async fn end(group: Pid, mut reap: impl FnMut()) {
     for signal in [Posix::TERM, Posix::KILL] {
         if !kill(group, signal) {
@@ -389,15 +389,15 @@ async fn end(group: Pid, mut reap: impl FnMut()) {
     }
 }
 
-/// Ends whoever was started with this variable, `NAME=value`, and is still there: what a process that
-/// was killed has left running. Where the system does not tell what others were started with, nobody
-/// is ended.
+/// Ends all processes that were started with this variable, `NAME=value`, and still run: they were
+/// left by a process that was killed. Where the system does not show the environment of processes,
+/// none is ended.
 pub async fn end_left_behind(variable: &str) {
     end_strays(Some(variable)).await;
 }
 
-/// Ends whoever has left the group for one or a session of their own: known by what they carry, since
-/// nothing else ties them to it.
+/// Ends the processes that have left the group for a group or a session of their own: they are
+/// known by the variable that they carry, since nothing else ties them to it.
 async fn end_strays(carried: Option<&str>) {
     for signal in [Posix::TERM, Posix::KILL] {
         let patience = Instant::now() + GRACE;
@@ -409,7 +409,7 @@ async fn end_strays(carried: Option<&str>) {
             }
             for stray in left {
                 if !asked.contains(&stray) {
-                    // One that is gone by now needs nothing.
+                    // A process that is gone by now needs nothing.
                     let _ = kill_process(stray, signal);
                     asked.push(stray);
                 }
@@ -431,8 +431,9 @@ fn unique() -> String {
     format!("{}-{since}-{count}", std::process::id())
 }
 
-/// Sends a signal to everyone in a group and, when its leader leads a session, to the other groups
-/// of that session: a shell with job control makes one for each job. Tells whether anyone got it.
+/// Sends a signal to all processes of a group and, when its leader leads a session, to the other
+/// groups of that session: a shell with job control makes one for each job. Returns true if any
+/// process received it.
 fn kill(group: Pid, signal: Posix) -> bool {
     let others = table::groups_in_session(group);
     let others = others.into_iter().filter(|other| *other != group && *other != getpgrp());
@@ -443,26 +444,26 @@ fn kill(group: Pid, signal: Posix) -> bool {
     reached
 }
 
-/// Whether anyone in the group still runs, or in the session that its leader leads.
+/// True if a process of the group still runs, or of the session that its leader leads.
 fn lives(group: Pid) -> bool {
     let runs = test_kill_process_group(group).is_ok() && table::runs(group);
     runs || !table::groups_in_session(group).is_empty()
 }
 
-/// The process that leads the turn's group, by the note that is kept of it. A program that gets its
-/// order with its command can be quicker than the note that it has the turn: then the note of its
-/// terminal counts.
+/// The process that leads the turn's group, by the note on it. A program that gets its order with
+/// its command can be quicker than the note that it has the turn: then the note of its terminal
+/// counts.
 pub(crate) fn leader(scratch: &Path, key: TurnKey, agent: &AgentName) -> Option<i32> {
     let terminal = || mark::group(&mark::terminal_place(scratch, key.run, agent));
     mark::group(&mark::place(scratch, key)).or_else(terminal)
 }
 
-/// Whether a process is of the leader's family: its group, its session or its descendants.
+/// True if a process is related to the leader: in its group or session, or a descendant.
 pub(crate) fn is_kin(caller: i32, leader: i32) -> bool {
     table::is_kin(caller, leader)
 }
 
-/// A process has died: how, and what was last seen of it.
+/// The signal for a process that has died: how, and its last output.
 pub(crate) fn died(status: ExitStatus, last: &[String]) -> Signal {
     let mut note = describe(status);
     if !last.is_empty() {
@@ -471,7 +472,7 @@ pub(crate) fn died(status: ExitStatus, last: &[String]) -> Signal {
     Signal::Session { state: SessionState::Crashed, note }
 }
 
-/// How a process has left.
+/// Describes an exit status.
 pub(crate) fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit status {code}"),
@@ -479,7 +480,7 @@ pub(crate) fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// What an agent sees of the environment.
+/// The environment of an agent.
 fn environment(job: &Job) -> Vec<(OsString, OsString)> {
     let profile = job.profile.as_ref();
     let allowed = |name: &str| {

@@ -1,7 +1,7 @@
-//! Profiles: what is known about a program that can be an agent, as data.
+//! Profiles: the known facts about a program that can be an agent, as data.
 //!
-//! How it is found and started, how its output is read, how it says that its quota is used up. Who
-//! wants another one writes a file; nothing here knows a vendor.
+//! How it is found and started, how its output is read, how it reports that its quota is used up.
+//! Another program needs another file; nothing here knows a vendor.
 
 mod check;
 mod library;
@@ -30,96 +30,97 @@ pub use reset::{Wall, reset};
 use crate::Job;
 use crate::stream::Rule;
 
-/// What is known about a program that can be an agent.
+/// The description of a program that can be an agent.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// Its name, which is also that of its file.
+    /// The name of the profile, which is also that of its file.
     pub name: String,
-    /// What people call it.
+    /// The name that people see.
     pub title: String,
-    /// How to get it.
+    /// A hint on how to install it.
     #[serde(default)]
     pub install: String,
-    /// How to find out whether it is there.
+    /// The check for whether it is installed.
     pub detect: Detect,
-    /// One process for each turn.
+    /// The mode with one process for each turn; `None` when it has none.
     #[serde(default)]
     pub exec: Option<Exec>,
-    /// A terminal over many turns.
+    /// The mode in a terminal that stays over many turns; `None` when it has none.
     #[serde(default)]
     pub pty: Option<Pty>,
-    /// The Agent Client Protocol over standard input and output.
+    /// The mode with the Agent Client Protocol over standard input and output; `None` when it has
+    /// none.
     #[serde(default)]
     pub acp: Option<Acp>,
-    /// How it is given an MCP server.
+    /// The way to give it an MCP server; `None` when there is none.
     #[serde(default)]
     pub mcp: Option<Mcp>,
-    /// What it sees of the environment.
+    /// The environment variables that it sees.
     #[serde(default)]
     pub env: Env,
-    /// What it needs when it is in a sandbox.
+    /// The needs of the program in a sandbox.
     #[serde(default)]
     pub sandbox: Sandbox,
-    /// How its JSON is read.
+    /// The rules for reading its JSON output.
     #[serde(default)]
     pub stream: Stream,
-    /// How it says that its quota is used up.
+    /// The phrases by which it reports that its quota is used up.
     #[serde(default)]
     pub quota: Quota,
-    /// Which of its complaints no further try would help.
+    /// The phrases of errors that no further attempt would help.
     #[serde(default)]
     pub failure: Failures,
-    /// What its models cost, for when it reports only tokens.
+    /// The prices of its models, for use when it reports only tokens.
     #[serde(default)]
     pub price: Price,
 }
 
-/// How to find out whether a program is there.
+/// The check for whether a program is installed.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Detect {
-    /// The program, on the path.
+    /// The name of the program, looked up on the path.
     pub program: String,
-    /// Arguments that make it say its version.
+    /// The arguments that make it print its version.
     #[serde(default)]
     pub version: Vec<String>,
 }
 
-/// One process for each turn.
+/// The mode with one process for each turn.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Exec {
     /// The program and its arguments. The word `{resume}` stands for [`Exec::resume`].
     pub command: Vec<String>,
-    /// How the prompt reaches it.
+    /// The way the prompt reaches it.
     #[serde(default)]
     pub prompt_via: PromptVia,
-    /// What it prints.
+    /// The format of its output.
     #[serde(default)]
     pub output: Output,
-    /// Arguments that go on with the session `{session}`.
+    /// The arguments that continue the session `{session}`.
     #[serde(default)]
     pub resume: Vec<String>,
-    /// Variables that are set for it.
+    /// The environment variables that are set for it.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
 }
 
-/// What a command prints.
+/// The format of a command's output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Output {
-    /// Text for people.
+    /// Plain text for people.
     #[default]
     Text,
     /// A JSON document on each line.
     JsonLines,
-    /// One JSON document.
+    /// One JSON document in total.
     Json,
 }
 
-/// A terminal over many turns.
+/// The mode in a terminal that stays over many turns.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pty {
@@ -129,37 +130,38 @@ pub struct Pty {
     /// Arguments that begin a session with the name `{session}`.
     #[serde(default)]
     pub begin: Vec<String>,
-    /// Arguments that go on with the session `{session}`.
+    /// The arguments that continue the session `{session}`.
     #[serde(default)]
     pub resume: Vec<String>,
-    /// Where it notes its sessions, when it names them itself.
+    /// The files in which it records its sessions, when it names them itself.
     #[serde(default)]
     pub sessions: Option<Sessions>,
-    /// Variables that make it behave in a terminal.
+    /// The environment variables that make it behave in a terminal.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Words on its screen that show that it takes input, `*` for anything in between.
+    /// Phrases on its screen that show that it takes input, `*` for any text in between.
     #[serde(default)]
     pub ready: Vec<String>,
-    /// Words on its screen that show that it works.
+    /// Phrases on its screen that show that it works.
     #[serde(default)]
     pub busy: Vec<String>,
-    /// Words on its screen that show that it waits for a person's word.
+    /// Phrases on its screen that show that it waits for a person's answer.
     #[serde(default)]
     pub asks: Vec<String>,
-    /// How many columns and rows it is given.
+    /// The columns and rows of its terminal; `None` for the default.
     #[serde(default)]
     pub size: Option<(u16, u16)>,
-    /// How long it may take to be ready before people are told.
+    /// The time limit for it to become ready before people are notified, in milliseconds.
     #[serde(default)]
     pub ready_timeout: Option<Millis>,
-    /// How long it must be quiet after a handoff or a result for its turn to be over.
+    /// The time that it must be quiet after a handoff or a result for its turn to end, in
+    /// milliseconds.
     #[serde(default)]
     pub quiet: Option<Millis>,
-    /// How long it may show nothing new in a turn before it is interrupted.
+    /// The time that it may show nothing new in a turn before it is interrupted, in milliseconds.
     #[serde(default)]
     pub stall: Option<Millis>,
-    /// How often in a row it is started again when it dies.
+    /// The maximum number of restarts in a row when it dies.
     #[serde(default)]
     pub restarts: Option<u32>,
     /// The key that interrupts it.
@@ -167,15 +169,16 @@ pub struct Pty {
     pub interrupt: Key,
 }
 
-/// Where a program notes its sessions: each in a file whose first line is a JSON document.
+/// The files in which a program records its sessions: each begins with a line that is a JSON
+/// document.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sessions {
-    /// The folders that they may be in, `$VARIABLE` or `~` in front.
+    /// The folders that they may be in, beginning with `$VARIABLE` or `~`.
     pub folders: Vec<String>,
-    /// Where in the document its name is, as a JSON pointer.
+    /// The place of the session id in the document, as a JSON pointer.
     pub id: String,
-    /// Where in the document the folder is that it works in.
+    /// The place of the working folder in the document, as a JSON pointer.
     pub place: String,
 }
 
@@ -183,7 +186,7 @@ pub struct Sessions {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Key {
-    /// Ctrl-C.
+    /// The keys Ctrl and C.
     #[default]
     CtrlC,
     /// Escape, where Ctrl-C would end the program.
@@ -191,7 +194,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// What the terminal sends for it.
+    /// The bytes that the terminal sends for it.
     pub(crate) fn bytes(self) -> &'static [u8] {
         match self {
             Key::CtrlC => b"\x03",
@@ -201,111 +204,112 @@ impl Key {
 }
 
 impl Pty {
-    /// Whether its screen shows that it takes input; nothing when nobody knows how that looks.
+    /// True if its screen shows that it takes input; `None` when the profile has no phrases for
+    /// that.
     pub(crate) fn is_ready(&self, screen: &str) -> Option<bool> {
         (!self.ready.is_empty()).then(|| phrase::any(&self.ready, screen))
     }
 
-    /// Whether its screen shows that it works.
+    /// True if its screen shows that it works.
     pub(crate) fn is_busy(&self, screen: &str) -> bool {
         phrase::any(&self.busy, screen)
     }
 
-    /// Whether its screen shows that it waits for a person's word.
+    /// True if its screen shows that it waits for a person's answer.
     pub(crate) fn is_asking(&self, screen: &str) -> bool {
         phrase::any(&self.asks, screen)
     }
 }
 
-/// The Agent Client Protocol over standard input and output.
+/// The mode with the Agent Client Protocol over standard input and output.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Acp {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// Variables that are set for it.
+    /// The environment variables that are set for it.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
 }
 
-/// How a program is given an MCP server. `{mcp_command}` and `{mcp_arguments}` stand for its program
-/// and arguments as JSON, `{mcp_words}` for both in one list, `{mcp_line}` for both as a shell would
-/// read them, `{config_file}` for a
-/// file with [`Mcp::file`] in it.
+/// The way to give a program an MCP server. `{mcp_command}` and `{mcp_arguments}` stand for its
+/// program and arguments as JSON, `{mcp_words}` for both in one list, `{mcp_line}` for both as a
+/// shell would read them, `{config_file}` for a file with the content [`Mcp::file`].
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mcp {
-    /// Arguments to add to its command.
+    /// The arguments to add to its command.
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// Variables to set.
+    /// The environment variables to set.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// What is written to `{config_file}`.
+    /// The content of `{config_file}`.
     #[serde(default)]
     pub file: Option<String>,
 }
 
-/// What a program sees of the environment.
+/// The environment of a program.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Env {
-    /// Variables of ours that it may see, besides the harmless ones.
+    /// The daemon's variables that it may see, besides the harmless ones.
     pub pass: Vec<String>,
-    /// Variables that are set for it in every mode.
+    /// The variables that are set for it in every mode.
     pub set: BTreeMap<String, String>,
 }
 
-/// What a program needs when it is in a sandbox.
+/// The needs of a program in a sandbox.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sandbox {
-    /// Where it keeps its own state, which it may change: `~/…`, or `$NAME` for what a variable says.
+    /// The folders of its own state, which it may change: `~/…`, or `$NAME` for the value of a
+    /// variable.
     pub state: Vec<String>,
 }
 
-/// How a program's JSON is read.
+/// The rules for reading a program's JSON.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Stream {
-    /// What its totals are of.
+    /// The totals that cover a whole session.
     pub totals: Totals,
-    /// Whether its count of what was read includes what came from a cache.
+    /// True if its count of input tokens includes those from a cache.
     pub input_includes_cached: bool,
-    /// What each document means; all that fit count.
+    /// The meaning of each document; all rules that match count.
     pub rules: Vec<Rule>,
 }
 
-/// Which totals go on counting when a session is resumed.
+/// The totals that continue to count when a session is resumed.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Totals {
-    /// Tokens are those of the whole session, not of the turn.
+    /// True if tokens are those of the whole session, not of the turn.
     pub session_tokens: bool,
-    /// The cost is that of the whole session, not of the turn.
+    /// True if the cost is that of the whole session, not of the turn.
     pub session_cost: bool,
 }
 
-/// How a program says that its quota is used up.
+/// The phrases by which a program reports that its quota is used up.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Quota {
-    /// Words that mean it, in any case, `*` for anything in between.
+    /// Phrases, compared without case, `*` for any text in between.
     pub says: Vec<String>,
 }
 
-/// Which complaints no further try would help.
+/// The phrases of errors that no further attempt would help.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Failures {
-    /// Words that mean it, in any case, `*` for anything in between.
+    /// Phrases, compared without case, `*` for any text in between.
     pub fatal: Vec<String>,
 }
 
 /// A quota is used up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UsedUp {
-    /// Until when, where that is said.
+    /// The time at which the quota is available again, if it is stated.
     pub until: Option<Time>,
 }
 
@@ -313,20 +317,20 @@ impl Profile {
     /// Reads a profile and checks it.
     ///
     /// # Errors
-    /// All that is wrong with it, each with its place.
+    /// All mistakes in it, each with its place.
     pub fn parse(text: &str) -> Result<Profile, Vec<Diagnostic>> {
         let (profile, spans) = file::document::<Profile>(text)?;
         let mistakes = check::check(&profile, &spans);
         if mistakes.is_empty() { Ok(profile) } else { Err(mistakes) }
     }
 
-    /// All that is wrong with a profile that was put together, and not read.
+    /// All mistakes in a profile that was built in code, and not read.
     #[must_use]
     pub fn check(&self) -> Vec<Diagnostic> {
         check::check(self, &file::Spans::default())
     }
 
-    /// The command for a way to carry out turns, with its placeholders.
+    /// The command for a runner, with its placeholders.
     #[must_use]
     pub fn command(&self, runner: Runner) -> Option<&[String]> {
         match runner {
@@ -337,7 +341,7 @@ impl Profile {
         }
     }
 
-    /// The variables that are set for it with a way to carry out turns.
+    /// The variables that are set for it with a runner.
     pub fn variables(&self, runner: Runner) -> impl Iterator<Item = (&String, &String)> {
         let mode = match runner {
             Runner::Exec => self.exec.as_ref().map(|mode| &mode.env),
@@ -348,26 +352,27 @@ impl Profile {
         self.env.set.iter().chain(mode.into_iter().flatten())
     }
 
-    /// Where its program is, when it is installed.
+    /// The path of its program, if it is installed.
     #[must_use]
     pub fn program(&self) -> Option<std::path::PathBuf> {
         on_path(&self.detect.program)
     }
 
-    /// Whether a message means that the quota is used up, and until when.
+    /// Returns the used-up quota if a message reports one, with the time of its reset.
     #[must_use]
     pub fn used_up(&self, message: &str, wall: &Wall) -> Option<UsedUp> {
         phrase::any(&self.quota.says, message).then(|| UsedUp { until: reset(message, wall) })
     }
 
-    /// Whether a message means that no further try would help.
+    /// True if a message means that no further attempt would help.
     #[must_use]
     pub fn is_fatal(&self, message: &str) -> bool {
         phrase::any(&self.failure.fatal, message)
     }
 }
 
-/// A command in which `{resume}` has become the arguments that go on with a session, or nothing.
+/// A command in which `{resume}` is replaced by the arguments that continue a session, or by
+/// nothing.
 #[must_use]
 pub fn resumed(command: &[String], resume: &[String], session: Option<&str>) -> Vec<String> {
     let words = command.iter().flat_map(|word| match (word.as_str(), session) {
@@ -380,7 +385,7 @@ pub fn resumed(command: &[String], resume: &[String], session: Option<&str>) -> 
     words.collect()
 }
 
-/// Why the profile that an agent names is of no use to its runner.
+/// The reason why the profile that an agent names cannot be used with its runner.
 pub(crate) fn unusable(job: &Job) -> Option<String> {
     let name = job.agent.profile.as_ref()?;
     let agent = &job.order.agent;
@@ -405,7 +410,8 @@ pub(crate) fn unusable(job: &Job) -> Option<String> {
     }
 }
 
-/// What a complaint of an agent's program means: its profile may know better than its transport.
+/// The failure that an error of an agent's program stands for: its profile may know better than its
+/// transport.
 pub(crate) fn named(job: &Job, kind: FailureKind, message: String) -> Failure {
     let Some(profile) = &job.profile else { return Failure::new(kind, message) };
     match profile.used_up(&message, &Wall::here()) {
@@ -415,7 +421,7 @@ pub(crate) fn named(job: &Job, kind: FailureKind, message: String) -> Failure {
     }
 }
 
-/// A folder that a profile names with `~` or `$VARIABLE` in front; nothing when that is not set.
+/// A folder that a profile names with `~` or `$VARIABLE` in front; `None` when that is not set.
 pub(crate) fn place(text: &str) -> Option<std::path::PathBuf> {
     let (front, rest) = text.split_once('/').unwrap_or((text, ""));
     let variable = match front {
@@ -429,7 +435,7 @@ pub(crate) fn place(text: &str) -> Option<std::path::PathBuf> {
     Some(std::path::PathBuf::from(front).join(rest))
 }
 
-/// The words that start an agent in a terminal. The place for its session is left to
+/// The words that start an agent in a terminal. The placeholder for its session is left to
 /// [`Thread`](crate::terminal::Thread) when it can have one.
 pub(crate) fn words_in_terminal(job: &Job) -> Vec<String> {
     let resumes = |pty: &Pty| !pty.resume.is_empty();
@@ -443,7 +449,7 @@ pub(crate) fn words_in_terminal(job: &Job) -> Vec<String> {
     words.iter().cloned().chain(more).collect()
 }
 
-/// The words that start an agent: its own, or those of its profile, going on with a session.
+/// The words that start an agent: its own, or those of its profile, continuing a session.
 pub(crate) fn words(job: &Job, session: Option<&str>) -> Vec<String> {
     let runner = job.agent.runner;
     let own = job.agent.command.as_slice();

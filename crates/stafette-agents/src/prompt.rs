@@ -1,4 +1,4 @@
-//! What a command is told at the start of a turn.
+//! The prompt of a command at the start of a turn.
 
 mod phase;
 
@@ -9,7 +9,7 @@ use stafette_core::{Fields, Outcome, Party, Response};
 
 use crate::{Job, profile};
 
-/// The prompt of a turn: who the agent is, what is asked, what there is to work with, and how to end.
+/// The prompt of a turn: the role of the agent, the request, the inputs, and how to end.
 ///
 /// It shows no complete frame, so that an agent which echoes its prompt does not hand over by that.
 #[must_use]
@@ -54,7 +54,7 @@ pub fn text(job: &Job) -> String {
         section(&mut text, "Wanted outputs", &wanted.join("\n"));
     }
     let mut inputs = order.inputs.clone();
-    // A phase's request holds what it is given.
+    // A phase's request holds its inputs.
     inputs.retain(|key, _| phase.is_none() || !offer.outputs.contains_key(key));
     if !inputs.is_empty() {
         section(&mut text, "Inputs", &json(&inputs));
@@ -120,7 +120,7 @@ fn answer(response: &Response) -> String {
     text
 }
 
-/// How a member of a council says where it stands.
+/// The format in which a council member states its stance.
 const STAND: &str = "{\"signal\": \"agree|disagree|building|abstain\", \"reason\": TEXT, \
     \"key_decisions\": [TEXT, …], \"next_topic\": TEXT}";
 

@@ -1,7 +1,7 @@
-//! A program in a terminal that stays: each turn is typed into it, and read off its screen.
+//! A program in a terminal that stays: each turn is typed into it, and read from its screen.
 //!
-//! A turn is over with a handoff or a result that is followed by quiet, at once when that frame is
-//! signed, and with the program's end: one that leaves with status 0 has done its work, as with a
+//! A turn ends with a handoff or a result that is followed by quiet, immediately when that frame is
+//! signed, and with the program's exit: one that exits with status 0 has done its work, as with a
 //! command for each turn. A program that prints nothing for too long is interrupted, and no longer
 //! reported alive until it prints again.
 
@@ -18,17 +18,17 @@ use crate::terminal::{State, Terminals};
 use crate::{Job, Link, Signal, exec, profile, prompt};
 use turn::Turn;
 
-/// What carries news to the owner of a session.
+/// Sends signals to the owner of a session.
 struct Voice(mpsc::Sender<Signal>);
 
 impl Voice {
-    /// Says something that must be heard.
+    /// Sends a signal that must arrive.
     async fn tell(&self, signal: Signal) {
-        // Nobody listening is no trouble: the owner is gone.
+        // Ignored if the owner is gone.
         drop(self.0.send(signal).await);
     }
 
-    /// Says something that may be missed when the owner is busy.
+    /// Sends a signal that may be dropped when the owner is busy.
     fn mention(&self, signal: Signal) {
         drop(self.0.try_send(signal));
     }
@@ -47,14 +47,14 @@ pub(crate) async fn run(job: Job, mut link: Link, terminals: Option<Terminals>) 
     drop(voice);
     match end {
         Some(signal) => {
-            // What is left of a program whose terminal ends with the turn goes before the news.
+            // If the terminal ends with the turn, its processes end before the outcome is reported.
             if passing {
                 terminals.end_all().await;
             }
             drop(held);
             link.tell(signal).await;
         }
-        // Nobody wants what it is doing, so it must not go on.
+        // Its work is not wanted, so it must not continue.
         None if held.is_some() => terminals.end(job.order.key.run, &job.order.agent).await,
         None => {}
     }
@@ -110,8 +110,9 @@ async fn carry_out(
         Err(failure) => return Signal::Failed { failure, usage: none },
     };
     *held = Some(terminal.take().await);
-    // One that was given up is wanted again by somebody who knows that it died. One that has its
-    // order with its command may have done it by now, and must not do it twice.
+    // A terminal that was given up is requested again by a caller that knows that its program died.
+    // A program that has its order with its command may have done it by now, and must not do it
+    // twice.
     if !passed
         && matches!(terminal.status().state, State::Ended | State::Crashed)
         && let Err(failure) = terminal.restart(Some(launch)).await

@@ -1,17 +1,17 @@
-//! A session's screen: what a person would see, and the frames that are to be seen on it.
+//! A session's screen: what a person would see, and the frames visible on it.
 //!
 //! Full-screen programs do not write a frame from left to right. They move the cursor, skip letters
-//! that are already there, wrap by themselves, and draw the same line many times. So the bytes go
-//! through a terminal emulator, and frames are looked for on what it shows.
+//! that are already there, wrap lines on their own, and draw the same line many times. So the bytes
+//! go through a terminal emulator, and frames are searched for on its screen.
 //!
-//! - The screen is looked at after each piece of input, after each synchronized update, and before
-//!   the cursor leaves a row that has changed. It is not looked at in the middle of an escape
+//! - The screen is searched after each piece of input, after each synchronized update, and before
+//!   the cursor leaves a row that has changed. It is not searched in the middle of an escape
 //!   sequence or of a synchronized update, where half of a row may be old.
-//! - Rows that scroll off are looked at once more as they leave.
+//! - Rows that scroll off are searched once more as they leave.
 //! - A frame counts once, by its content: a redraw is not a second frame. [`Screen::next_turn`]
 //!   lets the same frame count again, when it is no longer on the screen.
-//! - Everything on a screen can be forged by whatever is shown there, so frames are
-//!   [`Tier::Bare`] unless a verifier vouches for their signature.
+//! - Everything on a screen can be forged by any text that is shown there, so frames are
+//!   [`Tier::Bare`] unless a verifier confirms their signature.
 
 mod decoder;
 mod history;
@@ -31,20 +31,20 @@ pub(crate) use decoder::Utf8;
 use decoder::Decoder;
 use watch::Watch;
 
-/// The most columns that a screen may have.
+/// The maximum number of columns of a screen.
 pub const COLUMNS_LIMIT: u16 = 1000;
 
-/// The most rows that a screen may have.
+/// The maximum number of rows of a screen.
 pub const ROWS_LIMIT: u16 = 2000;
 
-/// How many bytes are fed at once, so that what scrolls off meanwhile stays small.
+/// The number of bytes that are fed in one step, so that few rows scroll off meanwhile.
 const PIECE: usize = 4096;
 
-/// How far a frame can be trusted by itself.
+/// The trust in a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
-    /// Anybody may have written it: it only proposes.
+    /// Any program may have written it: it only proposes.
     Bare,
     /// The session's own shim signed it.
     Signed,
@@ -53,26 +53,26 @@ pub enum Tier {
 /// A frame that became visible.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sighting {
-    /// The frame.
+    /// The frame that was seen.
     pub frame: Frame,
-    /// How many bytes of the stream had been taken when it was first seen.
+    /// The number of bytes of the stream before it was first seen.
     pub offset: u64,
-    /// How far it can be trusted.
+    /// The trust in the frame.
     pub tier: Tier,
 }
 
-/// Where a screen's cursor is, counted from zero.
+/// The position of a screen's cursor, counted from zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Cursor {
-    /// From the left.
+    /// The distance from the left edge, in columns.
     pub column: u16,
-    /// From the top.
+    /// The distance from the top edge, in rows.
     pub row: u16,
-    /// Whether it is to be seen.
+    /// True if it is visible.
     pub visible: bool,
 }
 
-/// The size cannot be a screen's.
+/// The size is not possible for a screen.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("{columns}x{rows} is not a screen: use 1x1 to {COLUMNS_LIMIT}x{ROWS_LIMIT}")]
 pub struct BadSize {
@@ -108,7 +108,7 @@ fn checked(columns: u16, rows: u16) -> Result<(usize, usize), BadSize> {
 }
 
 impl Screen {
-    /// An empty screen on which frames with `word` are looked for.
+    /// Creates an empty screen on which frames with `word` are searched for.
     ///
     /// # Errors
     /// When no screen has that size.
@@ -122,7 +122,7 @@ impl Screen {
         })
     }
 
-    /// Lets `verifier` vouch for signed frames.
+    /// Lets `verifier` check the signatures of frames.
     #[must_use]
     pub fn verified_by(mut self, verifier: impl Fn(&Frame) -> bool + Send + 'static) -> Self {
         self.watch.verifier = Some(Box::new(verifier));
@@ -147,13 +147,13 @@ impl Screen {
         self.watch.history.text(limit)
     }
 
-    /// How many bytes of rows that left the screen are kept.
+    /// The number of bytes of rows that left the screen and are kept.
     #[must_use]
     pub fn history_size(&self) -> usize {
         self.watch.history.size()
     }
 
-    /// Takes the bytes of one read, and answers with the frames that became visible.
+    /// Takes the bytes of one read, and returns the frames that became visible.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Sighting> {
         for piece in bytes.chunks(PIECE) {
             for update in self.decoder.updates(piece) {
@@ -164,7 +164,7 @@ impl Screen {
         self.watch.take()
     }
 
-    /// Looks at the screen as the stream left it, even in the middle of an update.
+    /// Searches the screen at the end of the stream, even in the middle of an update.
     pub fn finish(&mut self) -> Vec<Sighting> {
         self.watch.settle(&self.terminal);
         self.watch.take()
@@ -180,19 +180,19 @@ impl Screen {
         Ok(())
     }
 
-    /// Begins another turn of work: frames of earlier turns count again once they are emitted
-    /// anew, except those that are still to be seen.
+    /// Begins another turn of work: frames of earlier turns count again once they are emitted anew,
+    /// except those that are still visible.
     pub fn next_turn(&mut self) {
         self.watch.forget(&self.terminal);
     }
 
-    /// The frames that are to be seen now, each as often as it is.
+    /// The frames that are visible now, with repetitions.
     #[must_use]
     pub fn frames(&self) -> Vec<Frame> {
         self.watch.visible(&self.terminal)
     }
 
-    /// Columns and rows.
+    /// The width in columns and the height in rows.
     #[must_use]
     pub fn size(&self) -> (u16, u16) {
         let (columns, rows) = self.terminal.size();
@@ -200,19 +200,19 @@ impl Screen {
         (small(columns), small(rows))
     }
 
-    /// How many bytes its two buffers take.
+    /// The number of bytes that its two buffers take.
     #[must_use]
     pub fn memory(&self) -> usize {
         let (columns, rows) = self.terminal.size();
         2 * columns * rows * size_of::<avt::Cell>()
     }
 
-    /// Where the cursor is.
+    /// The position of the cursor.
     #[must_use]
     pub fn cursor(&self) -> Cursor {
         let cursor = self.terminal.cursor();
         let (columns, rows) = self.size();
-        // A cursor that waits to wrap stands beyond the last column; it is shown in it.
+        // A cursor that waits to wrap stands beyond the last column; it is shown in that column.
         let within = |at: usize, size: u16| u16::try_from(at).unwrap_or(size).min(size - 1);
         Cursor {
             column: within(cursor.col, columns),
@@ -221,7 +221,8 @@ impl Screen {
         }
     }
 
-    /// How many bytes at the end of the stream are the beginning of a character, and not shown yet.
+    /// The number of bytes at the end of the stream that are the beginning of a character, and not
+    /// shown yet.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.decoder.pending()
@@ -237,7 +238,8 @@ impl Screen {
         text
     }
 
-    /// A part of what is shown, row by row with its styling: text and colours, nothing that steers.
+    /// A part of the screen, row by row with its styling: text and colours, no other control
+    /// sequences.
     #[must_use]
     pub fn part(&self, columns: Range<u16>, rows: Range<u16>) -> Vec<String> {
         let screen = self.terminal.screen();
@@ -248,7 +250,7 @@ impl Screen {
             .collect()
     }
 
-    /// What must be written to an empty terminal of this size so that it shows the same.
+    /// The text that makes an empty terminal of this size show the same.
     #[must_use]
     pub fn dump(&self) -> String {
         self.terminal.dump()

@@ -1,4 +1,4 @@
-//! Agents that follow a small script: the tests' and the demonstration's.
+//! Agents that follow a small script, for tests and for the demonstration.
 //!
 //! A script is played by a process of its own, so that it lives and dies like any agent. The two
 //! sides speak JSON lines over its pipes:
@@ -10,11 +10,11 @@
 //! | out | `{"say":TEXT}` | talk |
 //! | out | `{"emit":{"type":TYPE,"payload":…}}` | a control signal |
 //! | out | `{"alive":{}}` | a sign of life |
-//! | out | `{"fail":{"message":TEXT,"fatal":BOOL}}` | the turn broke |
-//! | out | `{"done":{}}` | the turn is over |
+//! | out | `{"fail":{"message":TEXT,"fatal":BOOL}}` | the turn failed |
+//! | out | `{"done":{}}` | the turn has ended |
 //! | in | `{"ack":KEY}` | its result is recorded for good |
 //!
-//! Talk is wrapped, so nothing that a script says or runs can pass for a signal.
+//! Talk is wrapped, so no output of a script or its commands can pass for a signal.
 
 mod commit;
 mod ledger;
@@ -43,13 +43,13 @@ use crate::process::{Group, Pipes};
 use crate::receipts::Receipts;
 use crate::{GRACE, HEARTBEAT_GAP, Job, Link, Signal, Wish, process};
 
-/// The longest line that a player may write.
+/// The longest line that a player may write, in bytes.
 const LINE: usize = 2 * 1024 * 1024;
 
-/// How much of its talk and of its complaints is kept.
+/// The size of its talk and of its standard error that is kept, in bytes.
 const TALK: usize = 64 * 1024;
 
-/// Lines of talk that stand in for a summary.
+/// Lines of talk that are used in place of a summary.
 const SUMMARY_LINES: usize = 5;
 
 /// A line from a player.
@@ -102,21 +102,21 @@ pub(crate) async fn run(job: Job, mut link: Link) {
     group.end().await;
 }
 
-/// Where a player stands.
+/// The state of a player.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Act {
-    /// It works.
+    /// It takes the steps of its turn.
     Working,
-    /// Its result is out; it waits to hear that it is recorded.
+    /// It has sent its result, and waits for the acknowledgement.
     Waiting,
-    /// It has heard, and leaves.
+    /// It has received the acknowledgement, and exits.
     Leaving { until: Instant },
 }
 
-/// What is seen of a player.
+/// The state of a turn with a player.
 struct Stage {
     key: TurnKey,
-    /// Until the turn is over.
+    /// The signals of the turn; `None` after its end.
     harvest: Option<Harvest>,
     lines: Lines,
     talk: Tail,
@@ -140,13 +140,13 @@ impl Stage {
         }
     }
 
-    /// Watches until the player is gone or nobody wants to see it any more.
+    /// Watches until the player is gone or the turn is no longer wanted.
     async fn watch(&mut self, group: &mut Group, pipes: Pipes, order: &str, link: &mut Link) {
         let Pipes { mut input, mut output, mut errors } = pipes;
         tokio::select! {
             biased;
             None = link.wish() => return,
-            // A player that cannot take its order leaves, and its exit status says why.
+            // A player that cannot take its order exits, and its exit status says why.
             _ = input.write_all(order.as_bytes()) => self.receipts.reach(Receipt::Delivered).await,
         }
         let mut input = Some(input);
@@ -193,7 +193,7 @@ impl Stage {
         }
     }
 
-    /// Takes a piece of what the player writes.
+    /// Takes a piece of the player's output.
     async fn see(&mut self, bytes: &[u8], link: &Link) {
         let mut words: Vec<Word> = Vec::new();
         self.lines.push(bytes, |line| words.extend(serde_json::from_slice::<Word>(line)));
@@ -238,7 +238,7 @@ impl Stage {
         }
     }
 
-    /// Says that the player lives, though not too often.
+    /// Reports that the player is alive, at a limited rate.
     fn report(&mut self, link: &Link) {
         if self.reported.is_none_or(|last| last.elapsed() >= HEARTBEAT_GAP) {
             self.reported = Some(Instant::now());
@@ -246,7 +246,7 @@ impl Stage {
         }
     }
 
-    /// Tells the player that its result is recorded. One that has not given it yet cannot be told.
+    /// Acknowledges the result to the player. Has no effect before the player has sent its result.
     async fn acknowledge(&mut self, input: &mut Option<ChildStdin>) {
         if self.act != Act::Waiting {
             return;
@@ -256,12 +256,13 @@ impl Stage {
             && let Ok(mut reply) = serde_json::to_vec(&Reply::Ack(self.key))
         {
             reply.push(b'\n');
-            // A player that is gone needs no telling.
+            // A player that is gone needs no acknowledgement.
             drop(input.write_all(&reply).await);
         }
     }
 
-    /// The turn is over, unless it was before: says what came of it, and tells whether it went well.
+    /// Ends the turn, unless it has ended before: reports the outcome, and returns true for a
+    /// success.
     async fn end(&mut self, status: ExitStatus, link: &Link) -> bool {
         let Some(harvest) = self.harvest.take() else {
             return true;

@@ -1,11 +1,11 @@
-//! Frames that prove where they come from: signed with the session's token by `stafette emit`, never
-//! by a model, for when its own channel cannot be reached from where the agent runs.
+//! Frames that prove their origin: signed with the session's token by `stafette emit`, never by a
+//! model, for use when the daemon cannot be reached from where the agent runs.
 
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use stafette_core::wire::frame::Frame;
 
-/// Signs a frame: number `seq` of the session.
+/// Signs a frame as number `seq` of the session.
 #[must_use]
 pub fn sign(frame: Frame, token: &str, session: &str, seq: u64) -> Frame {
     let mut frame = frame;
@@ -17,18 +17,18 @@ pub fn sign(frame: Frame, token: &str, session: &str, seq: u64) -> Frame {
     frame
 }
 
-/// The number of a frame that was signed with this token; nothing for any other frame.
+/// The number of a frame that was signed with this token; `None` for any other frame.
 #[must_use]
 pub fn verify(frame: &Frame, token: &str) -> Option<u64> {
     let seal = frame.seal()?;
     let given = bytes(&seal.mac)?;
     let mut mac = mac(token);
     mac.update(frame.sealed_text().as_bytes());
-    // In constant time: how much of a guess is right must not be told by how long it takes.
+    // In constant time: the duration must not reveal how much of a guess is right.
     mac.verify_slice(&given).ok().map(|()| seal.seq)
 }
 
-/// What proves that `text` comes from somebody who has `token`, as 64 hexadecimal digits.
+/// The proof that `text` comes from a holder of `token`, as 64 hexadecimal digits.
 #[must_use]
 pub fn proof(token: &str, text: &str) -> String {
     let mut mac = mac(token);

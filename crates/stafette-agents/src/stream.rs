@@ -1,7 +1,7 @@
 //! Reads a program's JSON by the rules of its profile.
 //!
-//! Nothing here fails: what is no JSON, too long or too deep is left out and counted, for programs
-//! print warnings where they should not.
+//! Nothing here fails: lines that are not JSON, too long or too deep are left out and counted,
+//! since programs print warnings where they should not.
 
 mod meter;
 mod rule;
@@ -17,72 +17,72 @@ pub use rule::{Emit, Rule, Wanted};
 use crate::output::Lines;
 use crate::profile::{Profile, Wall};
 
-/// No line is longer.
+/// The longest line, in bytes.
 const LINE: usize = 1024 * 1024;
 
-/// No document is deeper.
+/// The deepest nesting of a document.
 const DEPTH: usize = 64;
 
-/// The longest id of a session.
+/// The longest id of a session, in bytes.
 const SESSION: usize = 200;
 
-/// Something that a document means.
+/// An event that a document stands for.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Heard {
-    /// The agent speaks.
+    /// The agent prints text.
     Text {
-        /// What it says.
+        /// The text of the agent.
         text: String,
-        /// It goes on where the last text ended.
+        /// True if it continues where the last text ended.
         partial: bool,
     },
-    /// It uses a tool.
+    /// The agent uses a tool.
     Tool {
-        /// Which one.
+        /// The name of the tool.
         name: String,
     },
-    /// It has used tokens or money.
+    /// The agent has used tokens or money.
     Usage(Count),
-    /// Its own session has an id, by which it can be gone on with.
+    /// The id of the program's own session, by which it can be continued.
     Session {
-        /// The id.
+        /// The session id of the program.
         id: String,
     },
-    /// Its quota is used up.
+    /// The quota is used up.
     Quota {
-        /// Until when, where that is said.
+        /// The time at which it is available again, if it is stated.
         until: Option<Time>,
-        /// In its own words.
+        /// The message of the program.
         message: String,
     },
-    /// Something went wrong.
+    /// The program reports an error.
     Error {
-        /// In its own words.
+        /// The message of the program.
         message: String,
-        /// No further try would help.
+        /// True if no further attempt would help.
         fatal: bool,
     },
-    /// It is done.
+    /// The program is done.
     Final {
-        /// Its last words.
+        /// Its last text, if any.
         text: Option<String>,
-        /// Whether it ended badly.
+        /// True if it ended with an error.
         is_error: bool,
     },
 }
 
-/// A count of what was used.
+/// A count of consumption.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Count {
-    /// Tokens, where they are said.
+    /// The tokens, if they are stated.
     pub tokens: Option<Tokens>,
-    /// Money, where it is said.
+    /// The money, if it is stated.
     pub cost: Option<Usd>,
-    /// The model that used it.
+    /// The model that used it, if it is stated.
     pub model: Option<String>,
-    /// What it is of: a later count of the same replaces it.
+    /// The item that is counted: a later count of the same item replaces this one.
     pub of: Option<String>,
-    /// It is all so far, and not what was added.
+    /// True if it is the total so far, and not an addition.
     pub total: bool,
 }
 
@@ -101,19 +101,19 @@ impl Decoder {
         Decoder { profile: profile.clone(), lines: Lines::new(LINE), ignored: 0 }
     }
 
-    /// Takes what was just read.
+    /// Takes the bytes of one read.
     pub fn push(&mut self, bytes: &[u8], wall: &Wall, mut each: impl FnMut(Heard)) {
         let (profile, ignored) = (&self.profile, &mut self.ignored);
         let dropped = self.lines.push(bytes, |line| read(profile, line, wall, ignored, &mut each));
         self.ignored += dropped;
     }
 
-    /// The stream has ended; its last line may have no end.
+    /// Called at the end of the stream; its last line may have no line break.
     pub fn end(&mut self, wall: &Wall, mut each: impl FnMut(Heard)) {
         self.push(b"\n", wall, &mut each);
     }
 
-    /// How many lines were no documents.
+    /// The number of lines that were not documents.
     #[must_use]
     pub fn ignored(&self) -> u64 {
         self.ignored
@@ -139,7 +139,7 @@ fn read(
     }
 }
 
-/// How deep a document is: what is in its texts does not count.
+/// The nesting depth of a document; brackets in its texts do not count.
 fn depth(document: &[u8]) -> usize {
     let (mut depth, mut deepest, mut in_text, mut escaped) = (0_usize, 0, false, false);
     for byte in document {
@@ -158,7 +158,7 @@ fn depth(document: &[u8]) -> usize {
     deepest
 }
 
-/// What a document means by the rules of a profile.
+/// Reports the events of a document by the rules of a profile.
 pub fn decode(profile: &Profile, document: &Value, wall: &Wall, each: &mut impl FnMut(Heard)) {
     for rule in profile.stream.rules.iter().filter(|rule| rule.fits(document)) {
         for value in rule.values(document) {
@@ -198,7 +198,7 @@ fn meaning(
             }
         }
         Emit::Session => {
-            // It becomes an argument: nothing that could be taken for an option.
+            // It becomes an argument, so it must not look like an option.
             let plain = |id: &String| {
                 id.len() <= SESSION
                     && id.starts_with(|c: char| c.is_ascii_alphanumeric())

@@ -1,4 +1,5 @@
-//! What an agent tells by a channel of its own, and whether it is the agent that tells it.
+//! Reports that an agent makes through a channel of its own, and the check that they come from the
+//! agent.
 
 use std::path::Path;
 
@@ -10,12 +11,12 @@ use crate::Signal;
 use crate::harvest::{Harvest, KINDS};
 use crate::process;
 
-/// Something that an agent told: for the run, and for people to see.
+/// A report of an agent: for the run, and for people.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Telling {
-    /// What it hands on, answers or used.
+    /// The proposals, the answer or the consumption in it.
     pub told: TurnReport,
-    /// What is to be said of it at once.
+    /// The signal to report immediately, if any.
     pub signal: Option<Signal>,
 }
 
@@ -33,8 +34,8 @@ pub fn read(agent: &AgentName, kind: &str, payload: Value) -> Result<Telling, Ve
     harvest.told().map(|told| Telling { told, signal })
 }
 
-/// Whether process `caller` belongs to the turn that `agent` has: it is the agent's process, in its
-/// group or session, or descends from it. Where the system does not tell, the token alone has to do.
+/// True if process `caller` belongs to the turn of `agent`: it is the agent's process, in its group
+/// or session, or a descendant. Where the system does not show that, the token alone has to do.
 #[must_use]
 pub fn belongs(caller: i32, scratch: &Path, turn: TurnKey, agent: &AgentName) -> bool {
     match process::leader(scratch, turn, agent) {
@@ -43,8 +44,8 @@ pub fn belongs(caller: i32, scratch: &Path, turn: TurnKey, agent: &AgentName) ->
     }
 }
 
-/// Whether process `caller` is of the family of process `leader`: its group, its session or its
-/// descendants.
+/// True if process `caller` is related to process `leader`: in its group or session, or a
+/// descendant.
 #[must_use]
 pub fn is_kin(caller: i32, leader: i32) -> bool {
     process::is_kin(caller, leader)

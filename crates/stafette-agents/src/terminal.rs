@@ -1,16 +1,16 @@
 //! A living program in a terminal of its own: its screen, its input, its frames, its restarts.
 //!
-//! A [`Terminal`] is a handle that is cheap to clone; the task behind it owns the process. Whoever
-//! looks takes a [`Snapshot`] and then the bytes that follow it ([`Terminal::subscribe`]); nobody
-//! who is slow costs memory, since he gets a fresh snapshot when he has fallen behind.
+//! A [`Terminal`] is a handle that is cheap to clone; the task behind it owns the process. An
+//! observer takes a [`Snapshot`] and then the bytes that follow it ([`Terminal::subscribe`]); a
+//! slow observer costs no memory, since it gets a fresh snapshot when it has fallen behind.
 //!
 //! Invariants:
-//! - Screen and scrollback together take at most [`SCROLLBACK_LIMIT`], what was printed lately
+//! - Screen and scrollback together take at most [`SCROLLBACK_LIMIT`], recent output
 //!   [`RECENT_LIMIT`], a recording [`RECORDING_LIMIT`].
-//! - What a program prints makes us type nothing but the answers of a fixed list.
-//! - What we type as text presses no key but letters, and Enter is pressed only when the text is
-//!   there to be seen.
-//! - When the last handle is dropped, or the terminal is ended, every process of its session goes.
+//! - The output of a program makes us type nothing but the answers of a fixed list.
+//! - Text that we type presses no key but letters, and Enter is pressed only when the text is
+//!   visible.
+//! - When the last handle is dropped, or the terminal is ended, every process of its session ends.
 
 mod input;
 mod keyboard;
@@ -63,42 +63,42 @@ use pump::{Input, Order, Pump, Text};
 use supervisor::Supervisor;
 use view::View;
 
-/// The most memory for a screen and what has left it.
+/// The maximum memory for a screen and the rows that have left it, in bytes.
 pub const SCROLLBACK_LIMIT: usize = 8 * 1024 * 1024;
 
-/// The most cells of a screen: its two buffers take most of [`SCROLLBACK_LIMIT`] then.
+/// The maximum number of cells of a screen: its two buffers take most of [`SCROLLBACK_LIMIT`] then.
 pub const CELLS_LIMIT: usize = 160_000;
 
-/// How much of what was printed lately is kept for those who draw along.
+/// The size of recent output that is kept for observers, in bytes.
 pub const RECENT_LIMIT: usize = 256 * 1024;
 
-/// Orders and texts that may wait for the task behind a terminal.
+/// The number of orders and texts that may wait for the task behind a terminal.
 const QUEUE: usize = 16;
 
-/// The size of a terminal when none is asked for.
+/// The default size of a terminal, in columns and rows.
 pub const DEFAULT_SIZE: (u16, u16) = (120, 40);
 
-/// Whether a terminal can have this size.
+/// True if a terminal can have this size.
 pub(crate) fn is_size(columns: u16, rows: u16) -> bool {
     columns > 1 && rows > 0 && usize::from(columns) * usize::from(rows) <= CELLS_LIMIT
 }
 
-/// How a terminal is set up.
+/// The settings of a terminal.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Columns and rows.
+    /// The size in columns and rows.
     pub size: (u16, u16),
-    /// How long its program is waited for, and how often it is started.
+    /// The time limits for its program to start, and the limits for restarts.
     pub patience: Patience,
-    /// How long a text that was typed may take to be seen.
+    /// The time limit for typed text to become visible.
     pub arrival: Duration,
-    /// How long a turn may go without any output before the program is interrupted.
+    /// The time that a turn may go without any output before the program is interrupted.
     pub stall: Duration,
-    /// How long it must be quiet after a handoff or a result for the turn to be over.
+    /// The time that it must be quiet after a handoff or a result for the turn to end.
     pub quiet: Duration,
-    /// How long after a handoff or a result the turn is over though it is not quiet.
+    /// The time after a handoff or a result at which the turn ends even if it is not quiet.
     pub unquiet: Duration,
-    /// What interrupts its program.
+    /// The key that interrupts its program.
     pub interrupt: Key,
 }
 
@@ -117,7 +117,7 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// Takes over what is said about a job's terminal.
+    /// Applies the settings that a job has for its terminal.
     pub(crate) fn of(&mut self, job: &Job) {
         let span = |millis: Millis| Duration::from_millis(millis.0);
         if let Some(pty) = job.profile.as_ref().and_then(|profile| profile.pty.as_ref()) {
@@ -133,30 +133,31 @@ impl Setup {
     }
 }
 
-/// What a terminal shows at a moment.
+/// The content of a terminal at a moment.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Snapshot {
-    /// Columns.
+    /// Width in columns.
     pub cols: u16,
-    /// Rows.
+    /// Height in rows.
     pub rows: u16,
-    /// Where the cursor is.
+    /// The position of the cursor.
     pub cursor: Cursor,
-    /// Where in the stream this is: what follows continues here.
+    /// The position in the stream: the bytes that follow continue here.
     pub seq: u64,
-    /// What must be written to an empty terminal of this size so that it shows the same.
+    /// The text that makes an empty terminal of this size show the same.
     pub dump: String,
-    /// What has left the screen, with its styling, if it was asked for; to be written first.
+    /// The rows that have left the screen, with their styling, if they were requested; to be
+    /// written first.
     pub history: String,
 }
 
-/// Why something could not be typed.
+/// The reason why input could not be typed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum InputError {
     /// No program is there to take it.
     #[error("nothing runs in the terminal")]
     Gone,
-    /// The program did not show what was typed, so Enter was not pressed.
+    /// The program did not show the typed text, so Enter was not pressed.
     #[error("what was typed did not show up on the screen")]
     Unseen,
     /// The program did not read its input.
@@ -164,41 +165,41 @@ pub enum InputError {
     Unread,
 }
 
-/// Why a size could not be changed.
+/// The reason why a size could not be changed.
 #[derive(Debug, Error)]
 pub enum ResizeError {
     /// No terminal has that size.
     #[error(transparent)]
     Size(#[from] BadSize),
-    /// The terminal is gone.
+    /// The terminal has ended.
     #[error("the terminal is gone")]
     Gone,
 }
 
-/// How a terminal stands.
+/// The state of a terminal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Status {
     pub(crate) state: State,
-    /// How often its program was started.
+    /// The number of times its program was started.
     pub(crate) life: u32,
-    /// How the program that runs, or ran last, has left.
+    /// The exit status of the program that ran last; `None` while one runs.
     pub(crate) exit: Option<ExitStatus>,
     pub(crate) pid: Option<i32>,
     pub(crate) since: SystemTime,
-    /// What people should know of it.
+    /// A message for people.
     pub(crate) note: Option<String>,
-    /// Whether nothing will happen here any more.
+    /// True if the terminal has ended.
     pub(crate) over: bool,
 }
 
-/// What was heard of a program since the last look.
+/// The new output of a program since the last call.
 #[derive(Debug)]
 pub(crate) struct News {
     pub(crate) frames: Vec<Sighting>,
     pub(crate) status: Status,
-    /// How many bytes were printed since the turn was submitted.
+    /// The number of bytes printed since the turn was submitted.
     pub(crate) heard: u64,
-    /// Whether its agent has told by another channel what came of the turn.
+    /// True if its agent has reported the outcome of the turn through another channel.
     pub(crate) told: bool,
 }
 
@@ -207,16 +208,17 @@ struct Facts {
     view: View,
     supervisor: Supervisor,
     status: Status,
-    /// Whom its changes are told to.
+    /// The receiver of its changes.
     teller: Option<Teller>,
-    /// Whether its agent has told by another channel what came of its turn, and nobody knows yet.
+    /// True if its agent has reported the outcome of its turn through another channel, and that was
+    /// not taken yet.
     told: bool,
-    /// The session that its program keeps by itself.
+    /// The session that its program keeps on its own.
     thread: Option<Arc<Thread>>,
 }
 
 impl Facts {
-    /// Takes over the supervisor's state.
+    /// Copies the supervisor's state.
     fn settle(&mut self) {
         let state = self.supervisor.state();
         if state != self.status.state {
@@ -227,7 +229,7 @@ impl Facts {
         }
     }
 
-    /// Tells those who follow that its session stands so.
+    /// Reports the state of its session to followers.
     fn tell(&self, state: SessionState, note: String, gave_up: bool) {
         if let Some(teller) = &self.teller {
             teller.tell(state, note, gave_up);
@@ -235,7 +237,7 @@ impl Facts {
     }
 }
 
-/// What everybody knows of a terminal.
+/// The shared state of a terminal.
 #[derive(Debug)]
 struct Board {
     facts: Mutex<Facts>,
@@ -244,7 +246,7 @@ struct Board {
 
 impl Board {
     fn facts(&self) -> MutexGuard<'_, Facts> {
-        // Nobody leaves it half changed; a panic elsewhere is no reason to go blind.
+        // It is never left half changed, so a panic elsewhere is no reason to fail here.
         self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -259,9 +261,9 @@ pub struct Terminal {
     board: Arc<Board>,
     orders: mpsc::Sender<Order>,
     inputs: mpsc::Sender<Input>,
-    /// Held by whoever has a turn in it.
+    /// Locked by the turn in progress.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// Held by whoever types a text, so that no two are mixed.
+    /// Locked while a text is typed, so that no two are mixed.
     hand: Arc<tokio::sync::Mutex<()>>,
     setup: Arc<Setup>,
     launch: Arc<Launch>,
@@ -321,19 +323,21 @@ impl Terminal {
         })
     }
 
-    /// What it shows now.
+    /// The content that it shows now.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.board.facts().view.snapshot(0)
     }
 
-    /// What it shows now, and at most `limit` bytes of what has left the screen.
+    /// The content that it shows now, and at most `limit` bytes of the rows that have left the
+    /// screen.
     #[must_use]
     pub fn snapshot_with_history(&self, limit: usize) -> Snapshot {
         self.board.facts().view.snapshot(limit)
     }
 
-    /// Everything from now on: a snapshot first, or what follows `after` when it is still there.
+    /// Everything from now on: a snapshot first, or the bytes after `after` when they are still
+    /// there.
     #[must_use]
     pub fn subscribe(&self, after: Option<u64>) -> Subscription {
         Subscription::new(self.board.clone(), after)
@@ -345,7 +349,7 @@ impl Terminal {
         self.board.facts().view.screen.text()
     }
 
-    /// How its session stands.
+    /// The state of its session.
     #[must_use]
     pub fn state(&self) -> State {
         self.board.facts().status.state
@@ -359,8 +363,8 @@ impl Terminal {
         self.type_in(Text::Keys(bytes)).await.map(drop)
     }
 
-    /// Types a text: in brackets when the program has asked for them, otherwise so that no line
-    /// break sends it off too early.
+    /// Types a text: in brackets when the program has asked for them, otherwise in a form in which
+    /// no line break submits it too early.
     ///
     /// # Errors
     /// When no program is there to take it.
@@ -368,7 +372,7 @@ impl Terminal {
         self.type_in(Text::Pasted(text.to_owned())).await.map(drop)
     }
 
-    /// Types a text and returns when it is there to be seen; tries it twice.
+    /// Types a text and returns when it is visible; tries it twice.
     ///
     /// # Errors
     /// When it was not seen in time: then Enter must not be pressed.
@@ -377,14 +381,14 @@ impl Terminal {
         if typed != Err(InputError::Unseen) {
             return typed;
         }
-        // What may have come in part is removed first: Ctrl-U.
+        // Text that may have arrived in part is removed first: Ctrl-U.
         self.write(vec![0x15]).await?;
         self.paste_once(text).await
     }
 
     async fn paste_once(&self, text: &str) -> Result<(), InputError> {
         let mut changes = self.board.changes.subscribe();
-        // A turn may be under way, so what it counts is left alone.
+        // A turn may be under way, so its counters are left alone.
         let (proof, before) = {
             let view = &self.board.facts().view;
             let brackets = view.modes.bracketed_paste();
@@ -401,7 +405,7 @@ impl Terminal {
         if sight == Sight::None {
             return Ok(());
         }
-        // And as long as it takes to draw it: while something still changes, it may be this.
+        // And as long as it takes to draw it: while the screen still changes, it may be this text.
         let longest = match text.len() {
             0..4096 => Instant::now() + self.setup.arrival,
             _ => patience.max(Instant::now() + self.setup.arrival * 5),
@@ -411,13 +415,13 @@ impl Terminal {
             {
                 let facts = self.board.facts();
                 let printed = facts.view.since(before, RECENT_LIMIT);
-                // More than is kept was printed, so all that was typed is among it.
+                // More than is kept was printed, so the typed text was part of it.
                 let passed = printed.is_none() || sight == Sight::Certain;
                 let printed = String::from_utf8_lossy(&printed.unwrap_or_default()).into_owned();
                 let lines = printed.split(['\r', '\n']);
                 let plain: String =
                     lines.filter_map(|line| output::plain(line, usize::MAX)).collect();
-                // What is left of the echo must not be taken for what the program says.
+                // The rest of the echo must not be taken for output of the program.
                 let is_whole = passed || proof.is_echoed(&plain);
                 if is_whole && proof.holds(&plain, &facts.view.screen.text()) {
                     return Ok(());
@@ -436,7 +440,7 @@ impl Terminal {
         }
     }
 
-    /// Presses Enter.
+    /// Presses Enter in the program.
     ///
     /// # Errors
     /// When no program is there to take it.
@@ -452,7 +456,7 @@ impl Terminal {
         self.write(self.setup.interrupt.bytes().to_vec()).await
     }
 
-    /// Types, and tells whether the text is going to be seen.
+    /// Types, and returns whether the text will become visible.
     async fn type_in(&self, text: Text) -> Result<Sight, InputError> {
         let (done, typed) = oneshot::channel();
         let sent = self.inputs.send(Input { text, done }).await;
@@ -460,10 +464,10 @@ impl Terminal {
         typed.await.map_err(|_| InputError::Gone)?
     }
 
-    /// Changes its size.
+    /// Changes the size of the terminal.
     ///
     /// # Errors
-    /// When no terminal has that size, or this one is gone.
+    /// When no terminal has that size, or this one has ended.
     pub async fn resize(&self, columns: u16, rows: u16) -> Result<(), ResizeError> {
         let (done, resized) = oneshot::channel();
         let order = Order::Resize { size: (columns, rows), done };
@@ -495,7 +499,7 @@ impl Terminal {
         &self.setup
     }
 
-    /// What its program's own frames are signed with.
+    /// The token that its program's own frames are signed with.
     pub(crate) fn token(&self) -> Option<String> {
         self.board.facts().view.sightings.token().map(str::to_owned)
     }
@@ -505,39 +509,39 @@ impl Terminal {
         self.board.facts().view.sightings.sealed()
     }
 
-    /// Frames up to this number were said before it was there.
+    /// Ignores frames up to this number: they were shown before this terminal existed.
     pub(crate) fn sealed_up_to(&self, number: u64) {
         self.board.facts().view.sightings.sealed_up_to(number);
     }
 
-    /// The last lines that say something.
+    /// The last lines with visible text.
     pub(crate) fn lines(&self, count: usize) -> Vec<String> {
         self.board.facts().view.lines(count)
     }
 
-    /// Whether something other than line ends was printed since it was listened to.
+    /// True if anything other than line ends was printed since [`Terminal::listen`].
     pub(crate) fn says_something(&self) -> bool {
         let facts = self.board.facts();
         facts.view.drawn || !facts.view.printed.lines(1).is_empty()
     }
 
-    /// Whether its program draws on the screen, rather than writing line by line.
+    /// True if its program draws on the screen, rather than writing line by line.
     pub(crate) fn draws(&self) -> bool {
         self.board.facts().view.drawn
     }
 
-    /// Wakes whoever waits for something to happen.
+    /// Wakes a receiver whenever something changes.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.board.changes.subscribe()
     }
 
-    /// How it stands.
+    /// The state of the terminal.
     pub(crate) fn status(&self) -> Status {
         self.board.facts().status.clone()
     }
 
-    /// What was heard since the last look.
+    /// The new output since the last call.
     pub(crate) fn news(&self) -> News {
         let mut facts = self.board.facts();
         News {
@@ -558,7 +562,7 @@ impl Terminal {
         self.turn_has_begun();
     }
 
-    /// A turn is under way that the program has got with its command.
+    /// Begins a turn whose order the program got with its command.
     pub(crate) fn turn_has_begun(&self) {
         let mut facts = self.board.facts();
         facts.supervisor.turn_begins();
@@ -569,19 +573,19 @@ impl Terminal {
         self.board.publish();
     }
 
-    /// Its agent has told by a channel of its own what came of its turn, which is over as soon as it
-    /// is quiet.
+    /// Marks that its agent has reported the outcome of its turn through a channel of its own; the
+    /// turn ends as soon as it is quiet.
     pub(crate) fn told(&self) {
         self.board.facts().told = true;
         self.board.publish();
     }
 
-    /// The turn's text is in: what is printed from now on is the agent's.
+    /// The turn's text has been typed: output from now on is the agent's.
     pub(crate) fn listen(&self) {
         self.board.facts().view.listen();
     }
 
-    /// The turn is over.
+    /// Marks the end of the turn.
     pub(crate) fn turn_ends(&self) {
         let mut facts = self.board.facts();
         facts.supervisor.turn_ends();
@@ -592,12 +596,12 @@ impl Terminal {
         self.board.publish();
     }
 
-    /// Waits for the terminal to be free, and takes it for a turn.
+    /// Waits until the terminal is free, and takes it for a turn.
     pub(crate) async fn take(&self) -> tokio::sync::OwnedMutexGuard<()> {
         self.turn.clone().lock_owned().await
     }
 
-    /// Whether it runs this command in this folder.
+    /// True if it runs this command in this folder.
     pub(crate) fn runs(&self, launch: &Launch) -> bool {
         (&self.launch.command, &self.launch.folder) == (&launch.command, &launch.folder)
     }

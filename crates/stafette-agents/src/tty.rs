@@ -1,4 +1,4 @@
-//! The system's terminals: the side of the program goes to it, the other one is ours.
+//! The system's terminals: the program gets one side, the other one is ours.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -16,18 +16,18 @@ pub(crate) struct Tty(Pty);
 /// The program's side of a terminal.
 pub(crate) struct ProgramSide(Pts);
 
-/// Our side, to read from.
+/// Our side of a terminal, to read from.
 pub(crate) struct Output<'a>(ReadPty<'a>);
 
-/// Our side, to write to.
+/// Our side of a terminal, to write to.
 pub(crate) struct Input<'a>(WritePty<'a>);
 
-/// How a terminal treats what is typed.
+/// The way a terminal treats input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Manner {
-    /// Whether it gathers lines, and hands over only whole ones.
+    /// True if it gathers lines, and hands over only whole ones.
     pub(crate) lines: bool,
-    /// Whether it shows what is typed.
+    /// True if it echoes the input.
     pub(crate) echo: bool,
 }
 
@@ -52,39 +52,39 @@ impl Tty {
         Ok((Tty(tty), ProgramSide(program)))
     }
 
-    /// Changes its size.
+    /// Changes the size of the terminal.
     pub(crate) fn resize(&self, columns: u16, rows: u16) -> io::Result<()> {
         self.0.resize(Size::new(rows, columns)).map_err(plain)
     }
 
-    /// How it treats what is typed.
+    /// The way it treats input.
     pub(crate) fn manner(&self) -> Manner {
         let modes = tcgetattr(self.0.as_fd()).map(|settings| settings.local_modes);
         let modes = modes.unwrap_or(LocalModes::empty());
         Manner { lines: modes.contains(LocalModes::ICANON), echo: modes.contains(LocalModes::ECHO) }
     }
 
-    /// Both directions at once.
+    /// Both directions, for use in parallel.
     pub(crate) fn split(&mut self) -> (Output<'_>, Input<'_>) {
         let (output, input) = self.0.split();
         (Output(output), Input(input))
     }
 
-    /// Reads what the program prints. The end of it is an error (EIO).
+    /// Reads output of the program. The end is an error (EIO).
     pub(crate) async fn read(&mut self, chunk: &mut [u8]) -> io::Result<usize> {
         self.0.read(chunk).await
     }
 }
 
 impl Output<'_> {
-    /// Reads what the program prints. The end of it is an error (EIO).
+    /// Reads output of the program. The end is an error (EIO).
     pub(crate) async fn read(&mut self, chunk: &mut [u8]) -> io::Result<usize> {
         self.0.read(chunk).await
     }
 }
 
 impl Input<'_> {
-    /// Types as much as there is room for.
+    /// Types as many bytes as there is room for.
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes).await
     }
@@ -97,10 +97,10 @@ impl ProgramSide {
     }
 }
 
-/// Our side of a terminal, for those who wait.
+/// Our side of a terminal, for blocking callers.
 pub(crate) struct BlockingTty(blocking::Pty);
 
-/// The program's side of it.
+/// The program's side of a blocking terminal.
 pub(crate) struct BlockingProgramSide(blocking::Pts);
 
 impl BlockingTty {

@@ -1,4 +1,4 @@
-//! What is recorded in a run whether it goes on or is over.
+//! Records inputs in a run, whether it continues or has ended.
 
 use stafette_core::{Input, Reply, RunId};
 use stafette_store::AppendError;
@@ -6,14 +6,14 @@ use stafette_store::AppendError;
 use crate::changes::mirror;
 use crate::{Driver, Engine, EngineError, clock, crash};
 
-/// How often a run that is over is tried again when somebody else has just written to it.
+/// Attempts to write to a run that has ended while another writer keeps changing it.
 const TRIES: usize = 8;
 
 impl Engine {
-    /// Gives an input to a run, also to one that is over: nobody lives for that any more, so the
-    /// store is asked.
+    /// Gives an input to a run, also to one that has ended: no task lives for that any more, so it
+    /// goes to the store directly.
     pub(crate) async fn record(&self, run: RunId, input: Input) -> Result<Reply, EngineError> {
-        // No task cleans what is for a run that is over.
+        // No task redacts the inputs of a run that has ended.
         let input = self.redacted(input);
         let mut tries = 0;
         loop {
@@ -25,7 +25,7 @@ impl Engine {
             let loaded = loaded.ok_or_else(|| EngineError::NoRun { run: run.to_string() })?;
             let driver = Driver::restore(&loaded)?;
             if !driver.run().status().is_final() {
-                // It goes on, but not here: the daemon is about to end.
+                // The run continues, but not in this daemon, which is about to stop.
                 return Err(EngineError::Stopping);
             }
             let mut step = driver.decide(clock::now(), [input.clone()]);

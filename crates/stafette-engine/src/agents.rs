@@ -1,4 +1,4 @@
-//! Who does what at the moment: every agent of every run, as people want to see them.
+//! The current activity of every agent of every run, for display to people.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,98 +8,98 @@ use stafette_core::{Handoff, HandoffId, Party, Run, RunId, State, Time, Usage};
 
 use crate::{Engine, EngineError, RunView, clock};
 
-/// The most characters of a text that is shown along with an agent; the handoff has it all.
+/// The maximum length, in characters, of a text shown with an agent; the handoff has it in full.
 const LONGEST: usize = 600;
 
-/// What an agent means to the person who looks; the order is the order of urgency.
+/// The urgency of an agent for the person who looks at it, most urgent first.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
-    /// It cannot go on, or not well, before a person has answered.
+    /// It cannot continue, or not well, until a person answers.
     NeedsYou,
-    /// It has a turn.
+    /// It has a turn in progress.
     Working,
     /// It has work, but something holds it back.
     Waiting,
-    /// It has nothing to do.
+    /// It has no work at the moment.
     Idle,
-    /// Its run is over.
+    /// Its run has ended.
     Done,
 }
 
 /// An agent of a run, as people and programs see it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AgentView {
-    /// Its run.
+    /// The id of the agent's run.
     pub run: RunId,
-    /// The digits of the run that people type.
+    /// The short form of the run's id that people type.
     pub short: String,
-    /// What the user asked for.
+    /// The request of the user that the run works on.
     pub request: String,
-    /// Where the run stands, in a word.
+    /// The status of the run, as one word.
     pub status: String,
-    /// The run's last event.
+    /// The sequence number of the run's last event.
     pub seq: u64,
-    /// Its name; `orchestrator` when Stafette itself asks.
+    /// The name of the agent; `orchestrator` when Stafette itself asks.
     pub agent: String,
-    /// What it means to the person who looks.
+    /// The urgency group that the agent is in.
     pub group: Group,
-    /// How its process stands, when that is known.
+    /// The state of its process; `None` when it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionState>,
-    /// What it is doing: in its own words, when it says something.
+    /// The current activity: the agent's own words if it reported some.
     pub doing: String,
-    /// Since when.
+    /// The time at which this activity began.
     pub since: String,
-    /// Until when at the latest, when that is known.
+    /// The latest time at which it ends; `None` when there is no deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
-    /// What it is working on, or waits with.
+    /// The handoff that it works on or waits with; `None` when it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Work>,
-    /// The question that it asked and that is open.
+    /// The open question that it asked, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<HandoffId>,
-    /// What it has used so far.
+    /// The tokens and money that it has used so far.
     pub spent: Usage,
 }
 
 /// A handoff in an agent's hands.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Work {
-    /// The handoff.
+    /// The id of the handoff.
     pub handoff: HandoffId,
-    /// Where it stands, in a word.
+    /// The state of the handoff, as one word.
     pub state: String,
-    /// Who gave it.
+    /// The name of the giver.
     pub from: String,
-    /// Why.
+    /// The reason that the giver stated for the handoff.
     pub reason: String,
-    /// What it is about.
+    /// The summary of the work.
     pub summary: String,
-    /// The names of what came along.
+    /// The names of the inputs that came with it.
     pub inputs: Vec<String>,
-    /// How often it has gone round its loop, from 1.
+    /// The round of its loop, counted from 1.
     pub round: u32,
-    /// Which try, from 1.
+    /// The number of the attempt, counted from 1.
     pub attempt: u32,
 }
 
 impl Engine {
-    /// The agents of all runs that live, and those who worked in the newest `finished` ones that
-    /// have ended. The most urgent come first, within that the newest run.
+    /// Returns the agents of all active runs, and those that worked in the newest `finished` runs
+    /// that have ended. The most urgent come first, and within a group those of the newest run.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub async fn agents(&self, finished: usize) -> Result<Vec<AgentView>, EngineError> {
         let mut living = self.living();
-        // What has ended is in the store before anyone sees it here.
+        // A run that has ended is in the store before it is visible here.
         living.retain(|run| !run.status().is_final());
         let now = clock::now();
         let mut views: Vec<AgentView> = living.iter().flat_map(|run| of_run(now, run)).collect();
-        // Runs that live are among the newest, so that they have to be read past.
+        // Active runs are among the newest, so as many rows more have to be read.
         let mut rows = self.runs(finished.saturating_add(living.len())).await?;
         rows.retain(|row| is_over(row) && living.iter().all(|run| run.id != row.run));
         rows.truncate(finished);
@@ -116,8 +116,8 @@ fn is_over(row: &RunView) -> bool {
     matches!(row.status.as_str(), "succeeded" | "failed" | "cancelled")
 }
 
-/// Of a run that has ended, only its row is looked at: those who have worked, and when nobody has,
-/// the orchestrator who called it off.
+/// Of a run that has ended, only the row is read: the agents that worked, or the orchestrator that
+/// cancelled the run when none did.
 fn of_row(row: &RunView) -> Vec<AgentView> {
     let view = |agent: &str, spent: Usage| AgentView {
         run: row.run,
@@ -143,7 +143,7 @@ fn of_row(row: &RunView) -> Vec<AgentView> {
     }
 }
 
-/// The agents of a run, and the orchestrator when it asks something itself.
+/// Returns the agents of a run, and the orchestrator when it asks something itself.
 fn of_run(now: Time, run: &Run) -> Vec<AgentView> {
     let asks = asked(run).any(|question| *asker(run, question) == Party::Orchestrator);
     let orchestrator = asks.then_some(Party::Orchestrator);
@@ -151,16 +151,17 @@ fn of_run(now: Time, run: &Run) -> Vec<AgentView> {
     agents.chain(orchestrator).map(|party| Look { now, run, party: &party }.view()).collect()
 }
 
-/// The questions that are open.
+/// The open questions of a run.
 fn asked(run: &Run) -> impl Iterator<Item = &Handoff> {
     run.open().filter(|handoff| matches!(handoff.state, State::Asked { .. }))
 }
 
-/// On whose behalf a question is asked: the orchestrator passes on what agents ask it for.
+/// The party on whose behalf a question is asked: the orchestrator passes on the questions of
+/// agents.
 fn asker<'a>(run: &'a Run, question: &'a Handoff) -> &'a Party {
     let mut asked = question;
     while asked.offer.from == Party::Orchestrator {
-        // What is passed on returns to an older handoff, so this ends.
+        // A question that is passed on returns to an older handoff, so the loop ends.
         let passed_on = asked.returns_to.filter(|id| *id < asked.id);
         let Some(earlier) = passed_on.and_then(|id| run.handoff(id)) else { break };
         asked = earlier;
@@ -168,14 +169,14 @@ fn asker<'a>(run: &'a Run, question: &'a Handoff) -> &'a Party {
     &asked.offer.from
 }
 
-/// A look at one party of a run.
+/// A view of one party of a run.
 struct Look<'a> {
     now: Time,
     run: &'a Run,
     party: &'a Party,
 }
 
-/// What was seen: the group, what it is doing, since when, and until when.
+/// The result of a look: group, activity, start of the activity, and deadline.
 type Seen = (Group, String, Time, Option<Time>);
 
 impl<'a> Look<'a> {
@@ -212,7 +213,7 @@ impl<'a> Look<'a> {
         asked(self.run).find(|question| asker(self.run, question) == self.party || held(question))
     }
 
-    /// What it has a turn for, otherwise the oldest that it waits with.
+    /// The handoff of its current turn, otherwise the oldest that it waits with.
     fn work(&self) -> Option<&'a Handoff> {
         let out = self.mine().find(|handoff| handoff.state.turn().is_some());
         out.or_else(|| self.mine().next())
@@ -278,7 +279,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Who has these handoffs, each with its number.
+    /// The holders of these handoffs, each with the number of its handoff.
     fn names(&self, ids: &[HandoffId]) -> String {
         let name = |id: &HandoffId| match self.run.handoff(*id) {
             Some(handoff) => format!("{} ({id})", handoff.offer.to),
@@ -301,7 +302,7 @@ fn of_handoff(handoff: &Handoff) -> Work {
     }
 }
 
-/// What a handoff is about, by the first who said something.
+/// The subject of a handoff: the first summary that was given for it.
 fn about(handoff: &Handoff) -> &str {
     let offer = &handoff.offer;
     let said = [offer.summary.as_str(), offer.detail.as_str()];

@@ -1,6 +1,6 @@
-//! Whatever leaves the daemon passes here: what nobody may know yet is taken out of it. At the moment
-//! these are the votes of a council while its first one is open. A terminal shows what its program
-//! prints to people, who know where they look, and to no other agent.
+//! Everything that leaves the daemon passes here, and what must stay secret for now is taken out.
+//! At the moment these are the votes of a council while its first vote is open. A terminal shows
+//! the output of its program to people, who know where they look, and to no other agent.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use stafette_store::{HandoffRow, Stored};
 
 use crate::{Engine, EngineError, HandoffView};
 
-/// Says of an event or a handoff that something was taken out of it.
+/// The field that marks an event or a handoff from which something was taken out.
 pub const SEALED: &str = "sealed";
 
 impl Engine {
-    /// Events as anybody may see them.
+    /// Returns events as any caller may see them.
     ///
     /// # Errors
     /// When a run cannot be read.
@@ -24,7 +24,8 @@ impl Engine {
         Ok(page)
     }
 
-    /// Takes out of events what nobody may know yet. Gives what they were, of those that were closed.
+    /// Takes out of events what must stay secret for now. Returns the originals of those that were
+    /// changed.
     ///
     /// # Errors
     /// When a run cannot be read.
@@ -45,7 +46,7 @@ impl Engine {
         Ok(closed)
     }
 
-    /// Whether something of this run is still closed.
+    /// True if some part of this run is still secret.
     ///
     /// # Errors
     /// When the run cannot be read.
@@ -53,8 +54,9 @@ impl Engine {
         Ok(self.blind(run).await?.is_some())
     }
 
-    /// Whether what the agents of this run show in their terminals is kept from other agents: its
-    /// council votes blindly first. Always, not only while it does: whoever looks may go on looking.
+    /// True if the terminals of this run's agents are hidden from other agents, because its council
+    /// begins with a blind vote. They stay hidden for the whole run: an observer who looked before
+    /// the vote may keep looking.
     ///
     /// # Errors
     /// When the run cannot be read.
@@ -62,7 +64,7 @@ impl Engine {
         Ok(may_be_blind(&*self.state(run).await?))
     }
 
-    /// A handoff as anybody may see it.
+    /// Returns a handoff as any caller may see it.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -91,7 +93,7 @@ impl Engine {
         Ok(rows)
     }
 
-    /// The run, if its members vote blindly at the moment.
+    /// The run, if its members are voting blindly at the moment.
     async fn blind(&self, run: RunId) -> Result<Option<Arc<Run>>, EngineError> {
         if !self.shown(run).is_some_and(|run| may_be_blind(&run)) {
             return Ok(None);

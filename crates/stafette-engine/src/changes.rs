@@ -1,9 +1,9 @@
-//! Changes of the project's own files, for those who propose, allow, apply and undo them.
+//! Changes of the project's own files: proposed, approved, applied and rolled back.
 //!
-//! A set is kept beside the runs, and its run records what becomes of it. A person's word is recorded
-//! first and written to the set then; what is proposed, and what came of an attempt to apply or undo
-//! it, is kept first, marked as untold, and recorded then. Either way the other half is made up for
-//! when the next daemon starts.
+//! A set is stored beside the runs, and its run records its progress. A person's decision is
+//! recorded first and then written to the set; a proposal, and the outcome of an attempt to apply
+//! it or roll it back, is stored first, marked as unreported, and then recorded. Either way the
+//! next daemon completes the missing half when it starts.
 
 mod hold;
 mod review;
@@ -25,17 +25,17 @@ use crate::{Engine, EngineError};
 pub use hold::Hand;
 pub use talk::Heard;
 
-/// Where changes are kept.
+/// The folder in which changes are stored.
 fn home(project: &Path) -> PathBuf {
     project.join(".stafette")
 }
 
 impl Engine {
-    /// Does something with the project's changes. It is done to the end, whoever goes away
-    /// meanwhile, and on a thread of its own: it waits for disks.
+    /// Runs an operation on the project's changes. It completes even if the caller goes away, and
+    /// runs on a thread of its own because it waits for disks.
     ///
     /// # Errors
-    /// Those of the work, and that the changes cannot be opened.
+    /// Those of the operation, and that the changes cannot be opened.
     pub async fn changes<T, F>(
         &self,
         work: impl FnOnce(Changes) -> F + Send + 'static,
@@ -47,7 +47,7 @@ impl Engine {
         with(&self.settings().project, work).await
     }
 
-    /// The agent that a process belongs to, and what it works on, if it does.
+    /// The agent that a process belongs to, with the handoff it works on, if any.
     #[must_use]
     pub fn agent_of(&self, process: i32) -> Option<Author> {
         if !cfg!(target_os = "linux") {
@@ -67,7 +67,7 @@ impl Engine {
             Some(author(order.key.run, order.agent.clone(), Some(order.key.handoff)))
         });
         at_work.or_else(|| {
-            // Whoever lives in a terminal is an agent between its turns as well.
+            // A process in an agent's terminal belongs to that agent between its turns as well.
             let mut all = self.shared().terminals.list().into_iter();
             let own = all.find(|it| it.pid.is_some_and(|pid| tell::is_kin(process, pid)))?;
             Some(author(own.run, own.agent, None))
@@ -75,7 +75,7 @@ impl Engine {
     }
 }
 
-/// Does something with the changes of a project, on a thread that may wait.
+/// Runs an operation on the changes of a project, on a thread that may block.
 async fn with<T, F>(
     project: &Path,
     work: impl FnOnce(Changes) -> F + Send + 'static,
@@ -93,15 +93,15 @@ where
     work.await.unwrap_or(Err(ChangeError::Busy))
 }
 
-/// Does it to the end, whoever goes away meanwhile.
+/// Completes the operation even if the caller goes away.
 pub(crate) async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, EngineError>> + Send + 'static,
 ) -> Result<T, EngineError> {
     tokio::spawn(work).await.unwrap_or(Err(EngineError::Stopping))
 }
 
-/// Keeps what an agent proposes in a turn: as a new set, or in the place of the one that it was sent
-/// back. What is secret in its reason is taken out.
+/// Stores the proposal that an agent makes in a turn: as a new set, or in place of the one that was
+/// returned to it for revision. Secrets in its reason are taken out.
 pub(crate) async fn take_in(
     settings: &Settings,
     rules: &ChangeRules,
@@ -115,13 +115,14 @@ pub(crate) async fn take_in(
         person: String::new(),
     };
     proposal.revises = proposal.revises.or_else(|| order.revises());
-    // It is kept on disk before the run hears of it.
+    // It is written to disk before the run receives it.
     proposal.reason.redact(&settings.redactor);
     let rules = rules.clone();
     with(&settings.project, async move |changes| changes.propose(proposal, &rules).await).await
 }
 
-/// Notes that a run knows a change as it is here. If that fails, it is told again later.
+/// Marks that the run knows a change in its present state. If that fails, it is reported again
+/// later.
 pub(crate) async fn told(project: &Path, change: Change) {
     let told = with(project, async move |changes| changes.told(&change).await).await;
     if let Err(error) = told {
@@ -129,7 +130,7 @@ pub(crate) async fn told(project: &Path, change: Change) {
     }
 }
 
-/// Writes to the sets what people said of them in their run.
+/// Writes to the sets the decisions that people recorded in the run.
 pub(crate) async fn mirror(project: &Path, events: &[Recorded]) {
     let word = |event: &Event| match event {
         Event::Team(TeamEvent::ChangeSettled(settled)) => {
@@ -162,7 +163,7 @@ pub(crate) async fn mirror(project: &Path, events: &[Recorded]) {
     }
 }
 
-/// Gives a set the status that a person gave it in its run, unless it is further already.
+/// Gives a set the status that a person gave it in its run, unless it is further along already.
 async fn follow(
     changes: &Changes,
     id: ChangeId,
@@ -178,7 +179,7 @@ async fn follow(
     }
 }
 
-/// Why the work of a run is no change.
+/// The reason why the work of a run is no change.
 #[derive(Debug, Error)]
 pub(crate) enum NoChange {
     #[error(transparent)]
@@ -187,7 +188,7 @@ pub(crate) enum NoChange {
     Change(#[from] ChangeError),
 }
 
-/// Proposes what came of a run, once.
+/// Proposes the outcome of a run, once.
 pub(crate) async fn propose(
     project: &Path,
     worktrees: &Worktrees,

@@ -1,9 +1,9 @@
-//! What an agent's processes may touch: from the workflow's word to a command in front of the
+//! The limits of an agent's processes: from the workflow's setting to a command in front of the
 //! agent's.
 //!
 //! An agent in a sandbox may change its worktree (or the project, when it has none), a temporary
-//! folder of its own and its program's own state; it may read the system, installed tools and what
-//! its command consists of; and it reaches the daemon's socket. Keys in the user's home are hidden,
+//! folder of its own and its program's own state; it may read the system, installed tools and the
+//! files of its command; and it reaches the daemon's socket. Keys in the user's home are hidden,
 //! and hooks, git's settings, agents' settings, `.stafette` and `stafette.toml` cannot be changed.
 
 use std::ffi::OsString;
@@ -26,20 +26,20 @@ pub(crate) struct Confinement {
 }
 
 impl Confinement {
-    /// What does not hold of it, once the launcher has tried; nothing when all of it does.
+    /// The protections that the sandbox lacks, once the launcher has tried; `None` when it has all.
     pub(crate) fn gaps(&self) -> Option<String> {
         let report = self.prepared.report().filter(|report| !report.is_whole())?;
         Some(report.to_string().trim_end().to_owned())
     }
 
-    /// Whether the command is not there, or may not be run from within.
+    /// True if the command does not exist, or may not be run from within the sandbox.
     pub(crate) fn has_no_command(&self) -> bool {
         self.prepared.report().is_some_and(|report| report.no_command.is_some())
     }
 }
 
-/// Makes the sandbox of a job ready, when its agent is to be in one. It looks at files and programs,
-/// so it may take a moment.
+/// Prepares the sandbox of a job, if its agent has one. It reads files and programs, so it may take
+/// a moment.
 pub(crate) fn confine(
     settings: &Settings,
     job: &Job,
@@ -80,32 +80,32 @@ pub(crate) fn confine(
     }))
 }
 
-/// The temporary files of a run's agents are not needed any more.
+/// Removes the temporary files of a run's agents.
 pub(crate) fn leave(settings: &Settings, run: RunId) {
     let own = format!("{run}-");
     for folder in [temporary(&home()), settings.scratch.join("sandbox")] {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&own)) {
-            // What cannot be removed is only in the way.
+            // Files that cannot be removed do no harm.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
 }
 
 fn home() -> PathBuf {
-    // Without a home there is none to keep things from.
+    // Without a home folder there is nothing in it to hide.
     std::env::var_os("HOME").map_or_else(|| PathBuf::from("/nonexistent"), PathBuf::from)
 }
 
-/// Where agents have their temporary folders: not in the project, whose `.stafette` is closed, and
-/// not where others could have put something.
+/// The folder for agents' temporary folders: not in the project, whose `.stafette` is closed to
+/// them, and not where other users could have put files.
 fn temporary(home: &Path) -> PathBuf {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.filter(|cache| cache.is_absolute()).unwrap_or_else(|| home.join(".cache"));
     cache.join("stafette/tmp")
 }
 
-/// Where a program keeps its own state, as far as that is known here.
+/// The folders in which a program keeps its own state, as far as they are known here.
 fn state(profile: &Profile, home: &Path) -> Vec<PathBuf> {
     let place = |word: &String| match (word.strip_prefix("~/"), word.strip_prefix('$')) {
         (Some(rest), _) => Some(home.join(rest)),
@@ -116,8 +116,8 @@ fn state(profile: &Profile, home: &Path) -> Vec<PathBuf> {
     places.filter(|place| place.is_absolute()).collect()
 }
 
-/// What has to be read for the agent's command to start, and for it to reach us: each program, and
-/// what lies beside it unless that is a whole home.
+/// The paths that must be readable for the agent's command to start and to reach the daemon: each
+/// program, and its folder unless that is a whole home.
 fn programs(settings: &Settings, job: &Job, home: &Path) -> Vec<PathBuf> {
     let mut all = vec![settings.program.clone()];
     let own = job.agent.command.first().cloned();

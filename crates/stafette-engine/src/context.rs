@@ -1,4 +1,4 @@
-//! What all runs of a project share: where they work, who may speak for them, and their terminals.
+//! State that all runs of a project share: settings, tokens and terminals.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::place::Places;
 use crate::self_program::ManagedProgram;
 use crate::tokens::Tokens;
 
-/// What all runs share. Cheap to clone.
+/// State that all runs share. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct EngineContext {
     pub(crate) settings: Arc<Settings>,
@@ -21,9 +21,9 @@ pub(crate) struct EngineContext {
     pub(crate) terminals: Terminals,
     pub(crate) locks: LockManager,
     pub(crate) own: ManagedProgram,
-    /// Who is asked before something begins.
+    /// Asked before a run or a turn begins; `None` when there are no hooks.
     pub(crate) warden: Option<Arc<dyn Interceptor>>,
-    /// Who looks at what arrives.
+    /// Inspects inputs before they are decided; `None` when nothing needs inspection.
     pub(crate) gate: Option<Arc<dyn Gate>>,
 }
 

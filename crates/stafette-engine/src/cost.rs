@@ -1,4 +1,4 @@
-//! What was spent: by run, by agent or by day, over all runs of the project.
+//! Consumption by run, by agent or by day, over all runs of the project.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use stafette_core::{Millis, Usage};
 
 use crate::{Engine, EngineError, RunView};
 
-/// How many runs are read at once.
+/// The number of runs that are read in one page.
 const PAGE: usize = 256;
 
-/// What costs are added up by.
+/// The key by which costs are added up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
@@ -24,33 +24,33 @@ pub enum By {
     Day,
 }
 
-/// What was spent.
+/// The consumption of the project.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
-    /// What it is added up by.
+    /// The key by which the lines are added up.
     pub by: By,
-    /// One line each.
+    /// One line for each run, agent or day.
     pub lines: Vec<CostLine>,
-    /// All of it.
+    /// The total over all runs.
     pub total: CostLine,
 }
 
-/// What one of them spent.
+/// The consumption of one run, agent or day.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CostLine {
     /// The run, the agent or the day; empty for all.
     pub of: String,
-    /// What the run was asked for.
+    /// The request of the run; empty unless the lines are by run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub request: String,
-    /// Turns that ended.
+    /// The number of turns that ended.
     pub turns: u64,
-    /// What they used.
+    /// The tokens and money that these turns used.
     #[serde(flatten)]
     pub spent: Usage,
-    /// What is set aside for turns that are out.
+    /// The tokens and money set aside for turns in progress.
     pub reserved: Usage,
-    /// How long agents worked; a day does not know.
+    /// The working time of agents; zero in a line for a day, where it is not known.
     pub worked: Millis,
 }
 
@@ -64,7 +64,7 @@ impl CostLine {
 }
 
 impl Engine {
-    /// What was spent in all runs of the project.
+    /// Returns the consumption of all runs of the project.
     ///
     /// # Errors
     /// When the store cannot be read.

@@ -1,4 +1,4 @@
-//! How a council stands, as people and programs see it.
+//! The state of a council, as people and programs see it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,37 +6,37 @@ use stafette_core::team::council::vote::Stance;
 use stafette_core::team::council::{Decision, Verdict};
 use stafette_core::{AgentName, HandoffId, Run};
 
-/// How a council stands.
+/// The state of a council.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CouncilView {
     /// The handoff that it decides on; missing in what older versions recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handoff: Option<HandoffId>,
-    /// What about.
+    /// The topic that it decides on.
     pub topic: String,
-    /// How often each member may speak.
+    /// The maximum number of turns of each member.
     #[serde(default)]
     pub limit: u32,
-    /// Who has a voice, in the order in which they speak.
+    /// The members with a vote, in the order in which they speak.
     pub members: Vec<MemberView>,
-    /// Whether nobody may know yet who votes how: the first vote is blind, and not everyone has voted.
+    /// True while votes are secret: the first vote is blind, and not every member has voted.
     pub sealed: bool,
-    /// The weight of those who agree, as far as it may be known.
+    /// The weight of the members that agree, as far as it is public.
     pub agreed: u32,
-    /// The weight that is needed.
+    /// The weight that a decision needs.
     pub needed: u32,
-    /// The weight of all.
+    /// The weight of all members.
     pub total: u32,
-    /// How it ended, when it has.
+    /// The decision; `None` while the council continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    /// The same in a sentence.
+    /// The decision in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The whole verdict, when it has ended.
+    /// The whole verdict; `None` while the council continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// The key decisions that members hold to be settled, the first one first.
+    /// The key decisions that members consider settled, in the order in which they were made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<String>,
     /// The topic that members want to discuss next.
@@ -47,19 +47,19 @@ pub struct CouncilView {
 /// A member of a council.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MemberView {
-    /// Who.
+    /// The name of the agent.
     pub member: AgentName,
-    /// How much its voice counts.
+    /// The weight of its vote.
     pub weight: u32,
-    /// How often it has spoken.
+    /// The number of turns in which it has spoken.
     pub turns: u32,
-    /// Where it stands; nothing before it has said so, and while nobody may know it.
+    /// Its stance; `None` before it has stated one, and while votes are secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<Stance>,
-    /// The reason that it gave for its signal.
+    /// The reason that it gave for its stance.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// The handoff in which it is speaking, while it is.
+    /// The handoff in which it is speaking now, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speaks_in: Option<HandoffId>,
 }

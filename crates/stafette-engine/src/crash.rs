@@ -16,7 +16,7 @@ pub fn arm() {
     }
 }
 
-/// A place where a crash would hurt: between two arrows of the flow.
+/// A point where a crash would hurt: between two steps of the flow.
 pub(crate) fn point() {
     if LEFT.load(Ordering::Relaxed) != i64::MAX && LEFT.fetch_sub(1, Ordering::Relaxed) <= 0 {
         // No destructor, no flush, no goodbye: exactly what a power cut leaves behind.

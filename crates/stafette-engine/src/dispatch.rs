@@ -1,5 +1,4 @@
-//! The only place that starts anything: orders become sessions, and what is heard of them becomes
-//! inputs.
+//! The only place that starts anything: orders become sessions, and their signals become inputs.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,7 +29,7 @@ use crate::task::{Message, Shown};
 use crate::tokens::Tokens;
 use crate::{Plan, changes, crash};
 
-/// How long sessions may take to end: twice what a process group gets before it is killed.
+/// The time that sessions have to end: twice what a process group gets before it is killed.
 const PATIENCE: Duration = GRACE.saturating_mul(2);
 
 /// The sessions of one run.
@@ -38,23 +37,24 @@ const PATIENCE: Duration = GRACE.saturating_mul(2);
 pub(crate) struct Sessions {
     out: HashMap<TurnKey, mpsc::UnboundedSender<Word>>,
     pumps: JoinSet<()>,
-    /// Tells what becomes of the terminals, once there are some.
+    /// Reports changes of the terminals, once there are some.
     follower: Option<JoinHandle<()>>,
-    /// Whose sandbox people were told about.
+    /// The agents whose sandbox gaps have been reported to people.
     told: Arc<Mutex<HashSet<AgentName>>>,
 }
 
-/// What a session is told. Unbounded, and yet small: a stop, and one word for each question.
+/// A message to a session. The channel is unbounded but stays small: a stop, and one message for
+/// each question.
 #[derive(Debug)]
 enum Word {
-    /// End.
+    /// The session must end.
     Stop,
-    /// The answer to a question.
+    /// The answer to a question of the agent.
     Permit(Permit),
 }
 
 impl Sessions {
-    /// Carries a plan out. Sessions that gave their result leave by themselves.
+    /// Carries a plan out. Sessions that gave their result leave automatically.
     pub(crate) fn carry_out(
         &mut self,
         plan: Plan,
@@ -66,7 +66,7 @@ impl Sessions {
         let EngineContext { settings, places, terminals, warden, .. } = context;
         for key in plan.stop {
             if let Some(words) = self.out.remove(&key) {
-                // Gone already when it gave its result: then there is nothing to stop.
+                // The session is gone if it gave its result: then there is nothing to stop.
                 let _ = words.send(Word::Stop);
             }
         }
@@ -129,11 +129,11 @@ impl Sessions {
             };
             self.pumps.spawn(pump.run(job, heard));
         }
-        // Takes leave of those that have ended.
+        // Removes the tasks that have ended.
         while self.pumps.try_join_next().is_some() {}
     }
 
-    /// Ends every session that is still out, and returns when nothing is left of them. Those that do not
+    /// Ends every session in progress, and returns when nothing is left of them. Those that do not
     /// end in time are dropped, which kills their processes.
     pub(crate) async fn end(mut self) {
         for (_, words) in self.out.drain() {
@@ -150,7 +150,7 @@ impl Sessions {
     }
 }
 
-/// Passes on what becomes of the terminals of a run, also between turns.
+/// Passes on the changes of a run's terminals, also between turns.
 async fn pass_on(mut follow: Follow, queue: mpsc::WeakSender<Message>) {
     while let Some(news) = follow.next().await {
         let Some(queue) = queue.upgrade() else { return };
@@ -165,8 +165,8 @@ async fn pass_on(mut follow: Follow, queue: mpsc::WeakSender<Message>) {
     }
 }
 
-/// A profile: as it was when the run's workflow was trusted, or one that comes with the program. The
-/// project's files are not looked at, since agents may write them.
+/// Returns a profile: as it was when the run's workflow was trusted, or one that comes with the
+/// program. The project's files are not read, since agents may write them.
 fn profile(run: &Run, name: &str) -> Option<Profile> {
     match run.workflow.profiles.get(name) {
         Some(text) => Profile::parse(text).ok(),
@@ -174,7 +174,7 @@ fn profile(run: &Run, name: &str) -> Option<Profile> {
     }
 }
 
-/// What an agent finds in its environment besides what its workflow lets through.
+/// The variables in an agent's environment besides those that its workflow lets through.
 fn given(context: &EngineContext, run: &Run, order: &TurnOrder) -> Vec<(String, String)> {
     let mut given = vec![
         ("STAFETTE_SOCKET".into(), context.settings.socket.to_string_lossy().into_owned()),
@@ -187,8 +187,8 @@ fn given(context: &EngineContext, run: &Run, order: &TurnOrder) -> Vec<(String, 
     given
 }
 
-/// The token of the session that the turn is carried out in: a terminal keeps the one that it was
-/// started with.
+/// The token of the session that carries out the turn: a terminal keeps the one that it was started
+/// with.
 fn token(tokens: &Tokens, run: &Run, order: &TurnOrder) -> String {
     let stays = run
         .workflow
@@ -201,26 +201,26 @@ fn token(tokens: &Tokens, run: &Run, order: &TurnOrder) -> String {
     }
 }
 
-/// Turns what is heard of one session into inputs.
+/// Turns the signals of one session into inputs.
 struct Pump {
     key: TurnKey,
     agent: AgentName,
     in_terminal: bool,
     in_loop: bool,
-    /// Where to get a worktree, when the workflow wants one.
+    /// The source of worktrees; `None` when the workflow wants none.
     places: Option<Places>,
     settings: Arc<Settings>,
-    /// Whose sandbox people were told about.
+    /// The agents whose sandbox gaps have been reported to people.
     told: Arc<Mutex<HashSet<AgentName>>>,
     terminals: Terminals,
-    /// What holds for changes that it proposes.
+    /// The rules for changes that it proposes.
     rules: ChangeRules,
-    /// Who is asked before the session begins, and by which workflow.
+    /// The interceptor to ask before the session begins, and the workflow that it checks against.
     warden: Option<(Arc<dyn Interceptor>, Arc<Workflow>)>,
     queue: mpsc::Sender<Message>,
-    /// How long an earlier delivery of the turn may go on by itself.
+    /// The time for which an earlier delivery of the turn may continue on its own.
     lease: Duration,
-    /// The run as it is.
+    /// The current state of the run.
     shown: watch::Receiver<Shown>,
 }
 
@@ -251,7 +251,7 @@ impl Pump {
             let asked = warden.before_turn(workflow, &job.order, &folder);
             let verdict = tokio::select! {
                 biased;
-                // Nothing has begun, so that there is nothing to permit.
+                // No session has begun, so there is nothing to permit.
                 () = told_to_stop(&mut words) => return,
                 verdict = asked => verdict,
             };
@@ -285,7 +285,8 @@ impl Pump {
                         Receipt::Delivered => {
                             self.stands(SessionState::Working, String::new()).await;
                         }
-                        // Whoever has read runs, so what holds of its sandbox is known.
+                        // An agent that has read its order is running, so the gaps of its sandbox
+                        // are known.
                         Receipt::Ingested => self.tell_gaps(confinement.as_ref()).await,
                         Receipt::Queued | Receipt::Acknowledged => {}
                     }
@@ -314,7 +315,7 @@ impl Pump {
                     };
                     self.tell(Input::Ask { turn, request: id, question }).await;
                 }
-                // Our own clock and the end of the turn settle it in the run as well.
+                // The daemon's own clock and the end of the turn settle it in the run as well.
                 Some(Signal::Settled { id, .. }) => {
                     if asked.remove(&id) && asked.is_empty() {
                         self.stands(SessionState::Working, String::new()).await;
@@ -329,7 +330,7 @@ impl Pump {
                     if self.keep(Input::Finish { turn, result }).await {
                         crash::point();
                         session.acknowledge();
-                        // It leaves by itself; its channel closes when it has.
+                        // It leaves automatically; its channel closes then.
                         while session.signals.recv().await.is_some() {}
                     }
                     return;
@@ -352,12 +353,12 @@ impl Pump {
         }
     }
 
-    /// Whether a turn that is delivered again needs no session. The agent of the earlier delivery may have
-    /// survived its daemon: it has until the end of its lease to report. What was reported is the
-    /// result of the turn, so that nothing which was paid for is done twice.
+    /// True if a turn that is delivered again needs no session. The agent of the earlier delivery
+    /// may have survived its daemon: it has until the end of its lease to report. A report counts
+    /// as the result of the turn, so that no paid work is done twice.
     async fn is_done(&self, job: &Job, words: &mut mpsc::UnboundedReceiver<Word>) -> bool {
         let turn = self.key;
-        // Only a command has a way to report that does not end with the daemon: the others speak by a pipe.
+        // Only a command has a channel for reports that outlives the daemon: the others use a pipe.
         let survivors = Survivors::of(job).filter(|_| job.agent.runner == Runner::Exec);
         if let Some(survivors) = survivors {
             let receipt = Receipt::Acknowledged;
@@ -377,7 +378,7 @@ impl Pump {
         self.keep(Input::Finish { turn, result }).await
     }
 
-    /// Keeps a set of edits, and has the run record it. One that cannot be meant is told.
+    /// Stores a set of edits and has the run record it. An invalid one is reported.
     async fn change(&self, order: &TurnOrder, proposal: Proposal) {
         match changes::take_in(&self.settings, &self.rules, order, proposal).await {
             Ok(change) => {
@@ -396,7 +397,7 @@ impl Pump {
         }
     }
 
-    /// Passes on what a warden said; a turn that it refused has failed for good.
+    /// Passes on the alerts of the interceptor; a turn that it refused has failed for good.
     async fn allowed(&self, verdict: HookDecision) -> bool {
         for message in verdict.alerts {
             self.tell(Input::Alert { code: ALERT.to_owned(), message }).await;
@@ -406,7 +407,7 @@ impl Pump {
         false
     }
 
-    /// Puts the agent in its sandbox, when it is to be in one.
+    /// Puts the agent into its sandbox, if it has one.
     async fn confine(
         &self,
         job: Job,
@@ -431,7 +432,7 @@ impl Pump {
         }
     }
 
-    /// Tells people once what does not hold of an agent's sandbox.
+    /// Reports to people, once, the gaps of an agent's sandbox.
     async fn tell_gaps(&self, confinement: Option<&Confinement>) {
         let Some(gaps) = confinement.and_then(Confinement::gaps) else { return };
         let first = |told: &Mutex<HashSet<AgentName>>| {
@@ -451,19 +452,19 @@ impl Pump {
         self.keep(Input::Fail { turn, failure, usage: Usage::default() }).await;
     }
 
-    /// Says how the agent's process stands. What becomes of a terminal is told by itself.
+    /// Reports the state of the agent's process. Terminals report theirs separately.
     async fn stands(&self, state: SessionState, note: String) {
         if !self.in_terminal {
             self.tell(Input::Session { agent: self.agent.clone(), state, note }).await;
         }
     }
 
-    /// For what may be lost in a crash: it will be said again.
+    /// For inputs that may be lost in a crash: they are sent again.
     async fn tell(&self, input: Input) {
         let _ = self.queue.send(Message::heard(input, None)).await;
     }
 
-    /// For what must not be lost: returns once it is stored.
+    /// For inputs that must not be lost: returns once the input is stored.
     async fn keep(&self, input: Input) -> bool {
         let (stored, is_stored) = oneshot::channel();
         let sent = self.queue.send(Message::heard(input, Some(stored))).await;
@@ -471,7 +472,7 @@ impl Pump {
     }
 }
 
-/// A strict sandbox that does not hold runs nothing, and the next try would end the same way.
+/// A strict sandbox that does not hold runs nothing, and the next attempt would end the same way.
 fn refused(failure: Failure, confinement: Option<&Confinement>, agent: &AgentName) -> Failure {
     let strict = confinement.filter(|confinement| confinement.is_strict);
     match strict.and_then(Confinement::gaps) {
@@ -495,11 +496,11 @@ async fn told_to_stop(words: &mut mpsc::UnboundedReceiver<Word>) {
             return;
         }
     }
-    // Whoever could say so is gone, and ends this task as well.
+    // The sender is gone, and its owner ends this task as well.
     std::future::pending().await
 }
 
-/// What is known of an order before anything else: for logs.
+/// The name of an order in log lines.
 pub(crate) fn name(order: &TurnOrder) -> String {
     format!("{} for {}", order.key, order.agent)
 }

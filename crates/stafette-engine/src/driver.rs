@@ -1,5 +1,5 @@
-//! One run between the core and the store, without any waiting: the task and the simulation both
-//! drive it.
+//! One run between the core and the store, without any waiting: both the task and the simulation
+//! use it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,50 +14,50 @@ use thiserror::Error;
 
 use crate::{measure, record};
 
-/// A run with the turns that are being carried out for it.
+/// A run with its turns in progress.
 #[derive(Clone, Debug)]
 pub struct Driver {
     run: Run,
     out: BTreeSet<TurnKey>,
 }
 
-/// What was decided and is not yet true: it has to be stored first.
+/// A decision that is not in effect yet: it has to be stored first.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The number of the last event before it.
     pub expected_seq: u64,
-    /// What became true.
+    /// The events of this step.
     pub events: Vec<Recorded>,
-    /// What became of each input, in the order of the inputs.
+    /// The reply to each input, in the order of the inputs.
     pub replies: Vec<Reply>,
     /// The handoffs that it changes.
     changed: Vec<HandoffId>,
     next: Run,
 }
 
-/// What has to be done because of what is now true.
+/// The actions that follow from the stored events.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Plan {
-    /// Turns to start.
+    /// The turns to start now.
     pub start: Vec<TurnOrder>,
-    /// Turns to stop: nobody wants them any more.
+    /// Turns to stop: their results are no longer wanted.
     pub stop: Vec<TurnKey>,
-    /// Answers for turns that are out and asked; to give one twice is harmless.
+    /// Answers for turns in progress that asked; giving one twice is harmless.
     pub permits: Vec<(TurnKey, Permit)>,
 }
 
-/// What the store gave back is not a run.
+/// The stored data is not a run.
 #[derive(Debug, Error)]
 pub enum RestoreError {
     /// An event or the snapshot cannot be read.
     #[error("event {seq} of the run cannot be read")]
     Unreadable {
-        /// Which event; the snapshot's number when it is the snapshot.
+        /// The number of the event; the snapshot's number when it is the snapshot.
         seq: u64,
-        /// What is wrong with it.
+        /// The error of the JSON parser.
         source: serde_json::Error,
     },
-    /// It does not begin with its creation.
+    /// The events do not begin with the creation of a run.
     #[error("the run has no beginning")]
     NoBeginning,
 }
@@ -69,13 +69,13 @@ impl Step {
         Step { expected_seq: 0, events, replies: Vec::new(), changed, next }
     }
 
-    /// What the store has to write.
+    /// The batch for the store to write.
     #[must_use]
     pub fn batch(&self) -> Batch {
         record::batch(self.expected_seq, &self.events, &self.changed, &self.next)
     }
 
-    /// Whether nothing became true.
+    /// True if the step has no events.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
@@ -83,7 +83,7 @@ impl Step {
 }
 
 impl Driver {
-    /// A new run. It exists once the step is stored and committed.
+    /// Creates a run. It exists once the step is stored and committed.
     #[must_use]
     pub fn begin(now: Time, created: RunCreated) -> (Driver, Step) {
         let events = number(0, now, Run::begin(now, created));
@@ -92,8 +92,8 @@ impl Driver {
         (driver, Step::first(events, next))
     }
 
-    /// A run that goes on from another one as it was; nothing when that was over. It exists once
-    /// the step is stored.
+    /// Creates a run that continues from another one as it was; `None` when that had ended. It
+    /// exists once the step is stored.
     #[must_use]
     pub fn fork(now: Time, from: &Run, run: RunId, by: String) -> Option<(Driver, Step)> {
         let events = number(0, now, from.fork(now, run, by)?);
@@ -102,10 +102,10 @@ impl Driver {
         Some((driver, Step::first(events, next)))
     }
 
-    /// A run as the store has it. Nothing is being carried out for it yet.
+    /// Restores a run from the store. None of its turns is in progress yet.
     ///
     /// # Errors
-    /// When what is stored is not a run.
+    /// When the stored data is not a run.
     pub fn restore(loaded: &Loaded) -> Result<Driver, RestoreError> {
         let unreadable = |seq| move |source| RestoreError::Unreadable { seq, source };
         let mut events = Vec::with_capacity(loaded.entries.len());
@@ -128,11 +128,11 @@ impl Driver {
         Ok(Driver { run, out: BTreeSet::new() })
     }
 
-    /// Takes the run as the store has it. What is being carried out goes on, and the next
-    /// [`commit`](Driver::commit) stops what is no longer wanted.
+    /// Replaces the run with the stored one. Turns in progress continue, and the next
+    /// [`commit`](Driver::commit) stops those that are no longer wanted.
     ///
     /// # Errors
-    /// When what is stored is not a run.
+    /// When the stored data is not a run.
     pub fn reload(&mut self, loaded: &Loaded) -> Result<(), RestoreError> {
         self.run = Driver::restore(loaded)?.run;
         Ok(())
@@ -144,7 +144,8 @@ impl Driver {
         &self.run
     }
 
-    /// What becomes true because of these inputs, and what became of each. Changes nothing.
+    /// Decides on these inputs: the events that follow, and the reply to each input. Changes
+    /// nothing.
     #[must_use]
     pub fn decide(&self, now: Time, inputs: impl IntoIterator<Item = Input>) -> Step {
         let mut draft = self.run.draft(now);
@@ -159,12 +160,12 @@ impl Driver {
         Step { expected_seq, events: number(expected_seq, now, events), replies, changed, next }
     }
 
-    /// Makes a stored step true. What to do about it is part of a later plan.
+    /// Puts a stored step into effect. The actions for it are part of a later plan.
     pub fn take(&mut self, step: Step) {
         self.run = step.next;
     }
 
-    /// Makes a stored step true, and says what to do about it.
+    /// Puts a stored step into effect, and returns the actions to take.
     pub fn commit(&mut self, step: Step) -> Plan {
         self.take(step);
         let keys: BTreeSet<TurnKey> = self.run.turns_out().map(|(key, _)| key).collect();
@@ -172,7 +173,8 @@ impl Driver {
         let permits = asked
             .flat_map(|(key, handoff)| handoff.permits.iter().map(move |it| (key, it.clone())))
             .collect();
-        // An order is a copy of all that its agent is given, so only those to start are made.
+        // An order is a copy of everything that its agent is given, so only those to start are
+        // made.
         let start = keys.difference(&self.out).filter_map(|key| self.run.order(*key)).collect();
         let stop = self.out.difference(&keys).copied().collect();
         self.out = keys;
@@ -180,7 +182,7 @@ impl Driver {
     }
 }
 
-/// The handoffs that are not what they were. A step copies what it changes and shares the rest.
+/// The handoffs that differ. A step copies what it changes and shares the rest.
 fn changed(before: &Run, next: &Run) -> Vec<HandoffId> {
     let same = |id: &HandoffId, now| before.handoffs.get(id).is_some_and(|it| Arc::ptr_eq(it, now));
     let changed = next.handoffs.iter().filter(|(id, now)| !same(id, now));

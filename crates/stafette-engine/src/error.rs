@@ -1,4 +1,4 @@
-//! Why something could not be done.
+//! Errors of the engine.
 
 use stafette_core::run::propose::Refusal;
 use stafette_core::{AgentName, HandoffId, RunId, TurnKey};
@@ -7,180 +7,180 @@ use thiserror::Error;
 
 use crate::driver::RestoreError;
 
-/// Something could not be done.
+/// An operation of the engine failed.
 #[derive(Debug, Error)]
 pub enum EngineError {
     /// There is no such run.
     #[error("there is no run {run}")]
     NoRun {
-        /// What was asked for.
+        /// The text that was searched for.
         run: String,
     },
-    /// The text fits several runs.
+    /// The text matches several runs.
     #[error("`{text}` fits {} runs; give more digits", found.len())]
     Ambiguous {
-        /// What was asked for.
+        /// The text that was searched for.
         text: String,
-        /// What it could mean.
+        /// The runs that it matches.
         found: Vec<RunId>,
     },
     /// There is no such handoff.
     #[error("run {run} has no handoff {handoff}")]
     NoHandoff {
-        /// The run.
+        /// The run that was searched.
         run: RunId,
-        /// What was asked for.
+        /// The id that was searched for.
         handoff: HandoffId,
     },
     /// The run has no event of that number.
     #[error("run {run} has no event {seq}")]
     NoEvent {
-        /// The run.
+        /// The run that was searched.
         run: RunId,
         /// The number that was asked for.
         seq: u64,
         /// The number of the last event that was found.
         last: u64,
     },
-    /// The run is over and takes nothing any more.
+    /// The run has ended and accepts no more inputs.
     #[error("run {run} is over")]
     Over {
-        /// The run.
+        /// The id of the run.
         run: RunId,
     },
-    /// The store did not take it.
+    /// The store failed to write.
     #[error("it could not be stored")]
     Store {
-        /// Why.
+        /// The error of the store.
         #[from]
         source: AppendError,
     },
-    /// The store did not give it.
+    /// The store failed to read.
     #[error("it could not be read")]
     Read {
-        /// Why.
+        /// The error of the store.
         #[from]
         source: ReadError,
     },
-    /// What the store gave is not a run.
+    /// The data in the store is not a run.
     #[error("what is stored cannot be understood")]
     Restore {
-        /// Why.
+        /// The error found while restoring it.
         #[from]
         source: RestoreError,
     },
-    /// The token belongs to no session that lives, or its caller to another one.
+    /// The token belongs to no active session, or the caller belongs to another one.
     #[error("this is not the session that it claims to be")]
     NotYours,
     /// The agent has no turn at the moment.
     #[error("{agent} has no turn at the moment")]
     NoTurn {
-        /// Who.
+        /// The name of the agent.
         agent: AgentName,
     },
-    /// The turn is somebody else's.
+    /// Another agent holds the turn.
     #[error("{by} has this turn")]
     Taken {
-        /// Which turn.
+        /// The key of the turn.
         turn: TurnKey,
-        /// Whose it is.
+        /// The name of the holder.
         by: String,
     },
-    /// The turn is not the current one any more.
+    /// The turn is no longer the current one.
     #[error("turn {turn} is over; what came of it is kept as evidence only")]
     Late {
-        /// Which turn.
+        /// The key of the turn.
         turn: TurnKey,
     },
-    /// No such turn is out.
+    /// No such turn is in progress.
     #[error("run {run} has no such turn out")]
     NothingOut {
-        /// Which run.
+        /// The run that was searched.
         run: RunId,
     },
-    /// The agent is not one of the outside.
+    /// The agent is started by the daemon, so it is not an external one.
     #[error("{agent} is started here, so nobody else can act for it")]
     StartedHere {
-        /// Who.
+        /// The name of the agent.
         agent: AgentName,
     },
-    /// What was told cannot be understood.
+    /// The document that was handed in cannot be parsed.
     #[error("it cannot be understood: {}", mistakes.join("; "))]
     Mistaken {
-        /// All that is wrong with it.
+        /// All mistakes in it, each with its path.
         mistakes: Vec<String>,
     },
-    /// The key was used for something else.
+    /// The idempotency key was used for another request.
     #[error("the key was used for another request, which became run {run}")]
     OtherRequest {
-        /// What it was used for.
+        /// The run that the key started.
         run: RunId,
     },
-    /// What was told is not taken.
+    /// A rule refuses the proposal.
     #[error("{refusal}")]
     Refused {
-        /// Under which rule.
+        /// The refusal, with its rule.
         refusal: Refusal,
     },
-    /// The lock is not to be had.
+    /// The lock cannot be granted.
     #[error("{refusal}")]
     Lock {
-        /// Why.
+        /// The reason for the refusal.
         refusal: stafette_core::lock::Refusal,
     },
-    /// It must not be written.
+    /// The path must not be written.
     #[error("{conflict}")]
     MayNotWrite {
-        /// What is in the way.
+        /// The lock that is in the way.
         conflict: stafette_core::lock::Conflict,
     },
-    /// The store did not take a change of the locks.
+    /// The store failed to write a change of the locks.
     #[error("the locks could not be stored")]
     LockStore {
-        /// Why.
+        /// The error of the store.
         source: stafette_store::LockError,
     },
-    /// A change could not be proposed, applied or undone.
+    /// A change could not be proposed, applied or rolled back.
     #[error(transparent)]
     Change {
-        /// Why.
+        /// The error of the change store.
         #[from]
         source: stafette_workspace::ChangeError,
     },
-    /// Nobody is left who could act on what is said about a change.
+    /// No agent is left that could act on comments on a change.
     #[error("nobody would hear what is said about {change}: {why}")]
     NobodyHears {
-        /// Which change.
+        /// The id of the change.
         change: stafette_core::change::ChangeId,
-        /// Why not.
+        /// The reason why no agent can receive them.
         why: String,
     },
     /// The team's own program could not be renewed.
     #[error(transparent)]
     Renewal {
-        /// Why.
+        /// The error of the renewal.
         #[from]
         source: stafette_workspace::RenewalError,
     },
-    /// Somebody who looks at what arrives has something against this answer, or this run.
+    /// The gate objects to this answer or this run.
     #[error("{why}")]
     Objected {
-        /// What.
+        /// The objection, in a sentence.
         why: String,
     },
-    /// A hook said no.
+    /// A hook refused it.
     #[error("a hook said no: {why}")]
     Blocked {
-        /// Its reason.
+        /// The reason that the hook gave.
         why: String,
     },
-    /// The run that a context is about goes on by itself.
+    /// The run of an imported context still continues here.
     #[error("run {run}, which the context is about, still goes on")]
     GoesOn {
-        /// Which one.
+        /// The id of that run.
         run: RunId,
     },
-    /// The engine is on its way out.
+    /// The engine is stopping.
     #[error("the engine is stopping")]
     Stopping,
 }

@@ -1,4 +1,4 @@
-//! Why something happened: from a handoff back to the user's request.
+//! Explains an event: from a handoff back to the user's request.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,35 +9,35 @@ use crate::engine::event_json;
 use crate::record::HandoffView;
 use crate::{Engine, EngineError};
 
-/// The way of the work to one handoff, the user's request first.
+/// The path of the work to one handoff, beginning with the user's request.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Explanation {
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
-    /// What the user asked for.
+    /// The request of the user.
     pub request: String,
-    /// What has become of it so far, and why.
+    /// The outcome so far, with the reason.
     pub outcome: String,
-    /// Each handoff on the way, and the one that was asked about last.
+    /// Each handoff on the path; the one that was asked about is last.
     pub legs: Vec<Leg>,
 }
 
-/// One handoff on the way.
+/// One handoff on the path.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Leg {
-    /// Which one.
+    /// The id of the handoff.
     pub id: HandoffId,
-    /// How it stands.
+    /// The state of the handoff.
     pub state: String,
-    /// All of it.
+    /// The handoff in full.
     pub handoff: HandoffView,
-    /// What became of it, event by event.
+    /// The events of this handoff, in order.
     pub events: Vec<serde_json::Value>,
 }
 
 impl Engine {
-    /// Why a run is as it is: the way from the request to the handoff that was closed last, or was
-    /// made last when none is closed.
+    /// Explains the state of a run: the path from the request to the handoff that was closed last,
+    /// or was made last when none is closed.
     ///
     /// # Errors
     /// When there is no such run.
@@ -51,7 +51,7 @@ impl Engine {
         }
     }
 
-    /// What a run recorded of one of its changes, event by event.
+    /// Returns the events of a run about one of its changes.
     ///
     /// # Errors
     /// When there is no such run.
@@ -67,7 +67,7 @@ impl Engine {
         Ok(told.into_iter().filter(|event| event["change"] == change.as_str()).collect())
     }
 
-    /// What the outcome of a run changes, when its agents had worktrees.
+    /// The diff of a run's outcome, when its agents had worktrees.
     pub async fn result_diff(&self, run: RunId) -> Option<String> {
         let state = self.state(run).await.ok()?;
         match state.workflow.workflow.worktrees {
@@ -78,7 +78,7 @@ impl Engine {
 }
 
 impl HandoffView {
-    /// The handoff that it was made in.
+    /// The handoff during which it was made.
     #[must_use]
     pub fn cause(&self) -> Option<HandoffId> {
         match self {

@@ -1,7 +1,8 @@
-//! Agents that nobody here starts: someone comes by a door, takes a turn and brings its result.
+//! External agents: programs that the daemon does not start. They connect through an interface,
+//! take a turn and bring its result.
 //!
-//! A turn's key is what they hold in their hands. A key that is no longer the current one opens
-//! nothing: its result is kept as evidence.
+//! The key of the turn is their proof. With a key that is no longer current nothing can be changed:
+//! its result is kept as evidence.
 
 use std::time::Duration;
 
@@ -19,26 +20,26 @@ use stafette_core::{
 use crate::measure;
 use crate::{Engine, EngineError};
 
-/// Which turns somebody would take.
+/// A filter for the turns that an external agent would take.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Wanted {
-    /// Only of this run.
+    /// Only turns of this run; `None` for all runs.
     pub run: Option<RunId>,
-    /// Only of this agent.
+    /// Only turns of this agent; `None` for all agents.
     pub agent: Option<AgentName>,
 }
 
-/// What a turn led to when it ended.
+/// The consequences of a turn that ended.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Finished {
     /// The handoffs and questions that its proposals became.
     pub admitted: Vec<HandoffId>,
-    /// The proposals that a rule refuses.
+    /// The proposals that a rule refused.
     pub refused: Vec<Refusal>,
 }
 
 impl Engine {
-    /// The turns that wait for somebody from outside, the oldest run first.
+    /// Returns the turns that wait for an external agent, those of the oldest run first.
     #[must_use]
     pub fn offered(&self, wanted: &Wanted) -> Vec<TurnOrder> {
         let mut runs = self.living();
@@ -57,12 +58,12 @@ impl Engine {
         runs.iter().flat_map(|run| of(run)).collect()
     }
 
-    /// The same as soon as there is one, or nothing after `within`.
+    /// The same as soon as there is one, or an empty list after `within`.
     pub async fn wait_offered(&self, wanted: &Wanted, within: Duration) -> Vec<TurnOrder> {
         let mut head = self.head_changes();
         let found = async {
             loop {
-                // Marked before looking: what comes meanwhile wakes us again.
+                // Marked before reading, so that a change in between wakes this task again.
                 head.borrow_and_update();
                 let offered = self.offered(wanted);
                 if !offered.is_empty() || head.changed().await.is_err() {
@@ -73,11 +74,11 @@ impl Engine {
         tokio::time::timeout(within, found).await.unwrap_or_default()
     }
 
-    /// Takes a turn for `by`, who promises to show up once in `lease`. To take it again is to be
-    /// told the same again.
+    /// Takes a turn for `by`, who promises to report at least once in each `lease`. Taking it again
+    /// returns the same order.
     ///
     /// # Errors
-    /// When there is no such turn, or somebody else has it.
+    /// When there is no such turn, or another agent holds it.
     pub async fn accept(
         &self,
         run: RunId,
@@ -85,7 +86,7 @@ impl Engine {
         by: &str,
         lease: Option<Millis>,
     ) -> Result<TurnOrder, EngineError> {
-        // The turn is held under the name that is kept.
+        // The turn is held under the redacted name, which is the one that is stored.
         let by = &*self.redacted(by.to_owned());
         let order = self.order(run, handoff).await?;
         let turn = order.key;
@@ -116,10 +117,10 @@ impl Engine {
         Err(EngineError::Blocked { why })
     }
 
-    /// Whoever has the turn is still at it, and what they used since they last said so.
+    /// Reports that the holder still works on the turn, and its consumption since the last report.
     ///
     /// # Errors
-    /// When the turn is not theirs any more.
+    /// When the caller no longer holds the turn.
     pub async fn report(
         &self,
         turn: TurnKey,
@@ -137,20 +138,20 @@ impl Engine {
         }
     }
 
-    /// Hands something on while the turn is out; it moves when the turn ends.
+    /// Proposes a handoff during the turn; it moves when the turn ends.
     ///
     /// # Errors
-    /// When the turn is not theirs any more, or a rule refuses it.
+    /// When the caller no longer holds the turn, or a rule refuses the proposal.
     pub async fn propose(&self, turn: TurnKey, offer: Offer) -> Result<(), EngineError> {
         self.held(turn).await?;
         let offers = vec![offer];
         self.report_turn(turn, Box::new(TurnReport { offers, ..TurnReport::default() })).await
     }
 
-    /// Records what a turn says about itself while it is out.
+    /// Records the report of a turn in progress.
     ///
     /// # Errors
-    /// When the turn is over, or a rule refuses one of its handoffs.
+    /// When the turn has ended, or a rule refuses one of its handoffs.
     pub(crate) async fn report_turn(
         &self,
         turn: TurnKey,
@@ -166,10 +167,10 @@ impl Engine {
         }
     }
 
-    /// Says where a member of a council stands; it counts when the turn ends.
+    /// Records the vote of a council member; it counts when the turn ends.
     ///
     /// # Errors
-    /// When the turn is not theirs any more, or not one of a council.
+    /// When the caller no longer holds the turn, or the turn is not one of a council.
     pub async fn vote(&self, turn: TurnKey, vote: Vote) -> Result<(), EngineError> {
         self.held(turn).await?;
         self.may_vote(turn).await?;
@@ -178,7 +179,7 @@ impl Engine {
         self.report_turn(turn, told).await
     }
 
-    /// Whether a council hears the turn.
+    /// Checks that the turn is one of a council.
     pub(crate) async fn may_vote(&self, turn: TurnKey) -> Result<(), EngineError> {
         let state = self.state(turn.run).await?;
         let sits = state
@@ -188,10 +189,10 @@ impl Engine {
         if sits { Ok(()) } else { Err(EngineError::Mistaken { mistakes }) }
     }
 
-    /// Ends a turn with its result, and says which handoffs its proposals became.
+    /// Ends a turn with its result, and returns the handoffs that its proposals became.
     ///
     /// # Errors
-    /// When the turn is not theirs any more: the result is kept as evidence then.
+    /// When the caller no longer holds the turn: the result is then kept as evidence.
     pub async fn complete(
         &self,
         turn: TurnKey,
@@ -199,7 +200,7 @@ impl Engine {
     ) -> Result<Finished, EngineError> {
         let state = self.state(turn.run).await?;
         self.hold(&state, turn)?;
-        // It is measured as it will be kept.
+        // It is measured in the form in which it is stored.
         let mut result = self.redacted(result);
         if result.offers.is_empty() {
             measure::check(&state, turn, &result.response)?;
@@ -220,10 +221,10 @@ impl Engine {
         }
     }
 
-    /// Gives a turn back: it cannot be done, and another try would end the same way.
+    /// Rejects a turn: it cannot be done, and another attempt would end the same way.
     ///
     /// # Errors
-    /// When the turn is not theirs any more.
+    /// When the caller no longer holds the turn.
     pub async fn reject(&self, turn: TurnKey, why: String) -> Result<(), EngineError> {
         self.held(turn).await?;
         let failure = Failure::new(FailureKind::Fatal, why);
@@ -233,8 +234,8 @@ impl Engine {
         }
     }
 
-    /// What a document of any dialect says when `agent` hands it in: `HANDOFF` for what it hands
-    /// on, `RESULT` for its answer, `REPORT` for what it used.
+    /// Reads a document of any dialect that `agent` hands in: `HANDOFF` for a proposal, `RESULT`
+    /// for an answer, `REPORT` for consumption.
     ///
     /// # Errors
     /// Every mistake in it.
@@ -248,10 +249,11 @@ impl Engine {
         Ok(telling.told)
     }
 
-    /// Whose session a token is, and the turn that it has out. Its caller must be of its family.
+    /// The agent that a token belongs to, and its turn in progress. The caller must be a process of
+    /// its session.
     ///
     /// # Errors
-    /// When it is nobody's, or the agent has no turn.
+    /// When the token is unknown, or the agent has no turn.
     pub async fn session(
         &self,
         token: &str,
@@ -275,10 +277,10 @@ impl Engine {
         Ok((run, agent, turn))
     }
 
-    /// The turn that an agent of the outside has, in this run or in the only one where it has one.
+    /// The turn that an external agent holds, in this run or in the only one where it holds one.
     ///
     /// # Errors
-    /// When it has none, or has one in several runs.
+    /// When it holds none, or holds one in several runs.
     pub async fn turn_of(
         &self,
         run: Option<RunId>,
@@ -303,7 +305,7 @@ impl Engine {
         }
     }
 
-    /// The turn of a handoff to an external agent that is out.
+    /// The turn in progress of a handoff to an external agent.
     async fn order(&self, run: RunId, handoff: HandoffId) -> Result<TurnOrder, EngineError> {
         let state = self.state(run).await?;
         let out = state.handoff(handoff).and_then(|handoff| state.order(handoff.key(run)));
@@ -314,7 +316,7 @@ impl Engine {
         }
     }
 
-    /// Whether a turn of an external agent is still out.
+    /// Checks that a turn of an external agent is still in progress.
     async fn held(&self, turn: TurnKey) -> Result<(), EngineError> {
         match self.order(turn.run, turn.handoff).await {
             Ok(order) if order.key == turn => Ok(()),
@@ -323,7 +325,7 @@ impl Engine {
         }
     }
 
-    /// A result may come late, but only from an agent of the outside.
+    /// A result may come late, but only from an external agent.
     fn hold(&self, run: &Run, turn: TurnKey) -> Result<(), EngineError> {
         let handoff = run.handoff(turn.handoff);
         let agent = handoff.and_then(|handoff| run.workflow.agent(&handoff.offer.to));

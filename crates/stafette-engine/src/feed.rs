@@ -1,4 +1,4 @@
-//! The live stream of events: what was missed first, then what happens, without a gap.
+//! The live stream of events: missed events first, then new ones, without a gap.
 
 mod recent;
 
@@ -12,27 +12,28 @@ use tokio::sync::watch;
 use crate::record;
 use recent::Recent;
 
-/// How many events a reader gets at once.
+/// The maximum number of events in one page.
 const PAGE: usize = 256;
 
-/// A stored event as those who follow see it: taken from whoever stored it, or read from the store
-/// once, and understood once, for all of them.
+/// A stored event as followers see it: passed on by its writer, or read from the store once, and
+/// parsed once, for all of them.
 #[derive(Debug)]
 pub struct Seen {
     /// Its number over all runs.
     pub position: u64,
     /// The run it belongs to.
     pub run: RunId,
-    /// How much text it is, more or less.
+    /// The approximate length of its text, in bytes.
     bytes: usize,
     kept: Kept,
 }
 
 #[derive(Debug)]
 enum Kept {
-    /// One of those that became true together. What was written of it is not kept: few ask for it.
+    /// One of the events that were stored together. Its written form is not kept, since few readers
+    /// need it.
     Told(Arc<[Recorded]>, usize),
-    /// As it was written; understood when somebody asks.
+    /// The event in its written form; parsed when it is first needed.
     Read(Entry, OnceLock<Option<Event>>),
 }
 
@@ -45,7 +46,7 @@ impl From<Stored> for Seen {
 }
 
 impl Seen {
-    /// What became true, unless a newer version wrote it.
+    /// The event; `None` when a newer version wrote it.
     #[must_use]
     pub fn event(&self) -> Option<&Event> {
         match &self.kept {
@@ -64,7 +65,7 @@ impl Seen {
         }
     }
 
-    /// When it became true.
+    /// The time of the event.
     #[must_use]
     pub fn at(&self) -> Time {
         match &self.kept {
@@ -82,7 +83,7 @@ impl Seen {
         }
     }
 
-    /// The event's name.
+    /// The name of the event.
     #[must_use]
     pub fn name(&self) -> &str {
         match &self.kept {
@@ -91,7 +92,7 @@ impl Seen {
         }
     }
 
-    /// The handoff that it is about, if it is about one.
+    /// The handoff that it is about, if any.
     #[must_use]
     pub fn handoff(&self) -> Option<HandoffId> {
         match &self.kept {
@@ -100,7 +101,7 @@ impl Seen {
         }
     }
 
-    /// As the store has it.
+    /// The event as the store has it.
     #[must_use]
     pub fn stored(&self) -> Stored {
         let entry = match &self.kept {
@@ -111,19 +112,19 @@ impl Seen {
     }
 }
 
-/// What was stored together, for those who follow.
+/// Events that were stored together, for followers.
 #[derive(Clone, Debug)]
 pub struct Fresh {
-    /// Whose it is.
+    /// The run that they belong to.
     pub run: RunId,
-    /// What became true.
+    /// The events, in order.
     pub events: Arc<[Recorded]>,
-    /// How much text it is.
+    /// The length of their text, in bytes.
     pub bytes: usize,
 }
 
 impl Fresh {
-    /// As those see it who follow, with the position of the last.
+    /// The events as followers see them, ending at position `last`.
     fn seen(&self, last: u64) -> Option<(u64, Vec<Arc<Seen>>)> {
         let before = last.checked_sub(self.events.len() as u64)?;
         let bytes = self.bytes / self.events.len().max(1);
@@ -135,31 +136,31 @@ impl Fresh {
     }
 }
 
-/// Where those who follow are told what was stored.
+/// Notifies followers of stored events.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The last position that was told of. Those who follow do not hold it: they learn that nobody
-    /// is left to tell them anything.
+    /// The last position that was announced. Followers hold no sender, so they notice when the
+    /// source is gone.
     head: watch::Sender<u64>,
     shelf: Shelf,
 }
 
 impl Source {
-    /// What `store` holds, up to `head` so far.
+    /// A source of the events in `store`, of which those up to `head` are known.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, head: u64) -> Self {
         let recent = Arc::new(Mutex::new(Recent::after(head)));
         Source { head: watch::Sender::new(head), shelf: Shelf { store, recent } }
     }
 
-    /// Everything that happens after `cursor`, in all runs.
+    /// A reader of all events after `cursor`, in all runs.
     #[must_use]
     pub fn feed(&self, cursor: u64) -> Feed {
         Feed { shelf: self.shelf.clone(), head: self.head(), cursor, pause: Duration::ZERO }
     }
 
-    /// Tells of what was stored up to `position`, and gives it to those who follow, so that they
-    /// need not read it.
+    /// Announces the events that were stored up to `position`, and passes them to followers, so
+    /// that they need not read them.
     pub fn give(&self, position: u64, fresh: &Fresh) {
         if let Some((before, page)) = fresh.seen(position) {
             self.shelf.recent().give(before, page);
@@ -167,20 +168,20 @@ impl Source {
         self.tell(position);
     }
 
-    /// Tells that something was stored up to `position`. That others have told of later ones is no
-    /// reason to keep quiet: the run's state is known from here on.
+    /// Announces that events were stored up to `position`. This is done even if later ones were
+    /// announced before: from here on the run's state is known.
     pub fn tell(&self, position: u64) {
         self.head.send_modify(|head| *head = position.max(*head));
     }
 
-    /// The last position that was told of, as it grows.
+    /// The last position that was announced, as it grows.
     #[must_use]
     pub fn head(&self) -> watch::Receiver<u64> {
         self.head.subscribe()
     }
 }
 
-/// Where those who follow read.
+/// The shared reader of followers.
 #[derive(Clone)]
 struct Shelf {
     store: Arc<dyn Store>,
@@ -194,7 +195,7 @@ impl std::fmt::Debug for Shelf {
 }
 
 impl Shelf {
-    /// What came after `cursor`.
+    /// Returns the events after `cursor`.
     async fn page(&self, cursor: u64) -> Result<Vec<Arc<Seen>>, ReadError> {
         if let Some(page) = self.recent().page(cursor) {
             return Ok(page);
@@ -210,8 +211,8 @@ impl Shelf {
     }
 }
 
-/// A reader of everything that happens after its cursor. What it reads is what the store holds, so
-/// that it can neither miss nor repeat anything.
+/// A reader of all events after its cursor. It reads what the store holds, so that it can neither
+/// miss nor repeat an event.
 #[derive(Debug)]
 pub struct Feed {
     shelf: Shelf,
@@ -221,14 +222,14 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// The same for somebody who is in no hurry: what happens within `pause` comes together.
+    /// The same for a reader that is not in a hurry: events within `pause` come together.
     #[must_use]
     pub fn gather(self, pause: Duration) -> Self {
         Feed { pause, ..self }
     }
 
-    /// The next events: at once when there are some, otherwise when there are. Nothing when the
-    /// engine is gone.
+    /// Returns the next events: immediately when there are some, otherwise as soon as there are.
+    /// `None` when the engine is gone.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -237,13 +238,14 @@ impl Feed {
         Ok(page.map(|page| page.iter().map(|seen| seen.stored()).collect()))
     }
 
-    /// The same, shared with all who follow: an event is understood once for all of them.
+    /// The same, shared with all followers: an event is parsed once for all of them.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub async fn seen(&mut self) -> Result<Option<Vec<Arc<Seen>>>, ReadError> {
         loop {
-            // Marks the present as seen first: what is appended during the read wakes us again.
+            // Marks the present as seen first: events appended during the read wake this reader
+            // again.
             let head = *self.head.borrow_and_update();
             if self.cursor < head {
                 let page = self.shelf.page(self.cursor).await?;

@@ -1,4 +1,4 @@
-//! What a turn of an agent costs, learned over the runs of the project.
+//! The cost of an agent's turn, learned over the runs of the project.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use stafette_core::{Usage, Usd};
 
 use crate::{Engine, EngineError};
 
-/// How many of the newest runs are looked at: enough to have met every agent, and few enough that a
-/// run begins without delay.
+/// The number of the newest runs that are read: enough to have met every agent, and few enough that
+/// a run begins without delay.
 const RUNS: usize = 32;
 
 impl Engine {
-    /// What is known about the cost of each agent of a run that is about to begin. What its creator
-    /// knows comes first; after that, the most that a turn used in the newest runs of the same
-    /// workflow. An agent that nobody has seen finish a turn has no forecast.
+    /// The known cost of each agent of a run that is about to begin. Figures from its creator come
+    /// first; after that, the maximum of a turn in the newest runs of the same workflow. An agent
+    /// that has never finished a turn has no forecast.
     pub(crate) async fn forecasts(
         &self,
         created: &RunCreated,
@@ -24,7 +24,7 @@ impl Engine {
         let mut known = created.forecasts.clone().unwrap_or_default();
         let agents = &created.workflow.agents;
         for (name, agent) in agents {
-            // A terminal shows no bill.
+            // The consumption of a program in a terminal is not known.
             if agent.runner == Runner::Pty {
                 known.insert(name.to_string(), Forecast::Unmetered);
             }
@@ -50,7 +50,8 @@ impl Engine {
                 }
             }
         }
-        // As in earlier generations, on average: a context of another orchestrator says no more.
+        // As in earlier generations, on average: a context of another orchestrator has no more
+        // details.
         let services = created.team.lineage.iter().flat_map(|lineage| &lineage.agents);
         for (name, service) in services.filter(|(_, service)| service.turns > 0) {
             let money = Usd(service.cost.0.div_ceil(service.turns));

@@ -1,4 +1,4 @@
-//! Runs that go their own way from a moment in another one's past.
+//! Runs that branch off from an earlier point of another run.
 
 use stafette_core::RunId;
 use uuid::Uuid;
@@ -9,11 +9,10 @@ use crate::{Driver, clock};
 use crate::{Engine, EngineError};
 
 impl Engine {
-    /// Begins a run that goes its own way from event `seq` of another one, or from where that is
-    /// now.
+    /// Starts a run that branches off from event `seq` of another one, or from its present state.
     ///
     /// # Errors
-    /// When there is no such run or event, it was over by then, or the store does not take it.
+    /// When there is no such run or event, the run had ended by then, or the store fails to write.
     pub async fn fork(
         &self,
         from: RunId,
@@ -24,7 +23,7 @@ impl Engine {
             None => self.state(from).await?,
             Some(seq) => self.state_at(from, seq).await?,
         };
-        // All of the rest was cleaned when it came into the run that this one comes from.
+        // Everything else was redacted when it came into the original run.
         let by = self.redacted(by);
         let run = RunId(Uuid::now_v7());
         let (workflow, request) = (&*moment.workflow, moment.request.as_str());
@@ -33,7 +32,7 @@ impl Engine {
         let (driver, step) = forked.ok_or(EngineError::Over { run: from })?;
         let position = self.store().append(step.batch()).await?;
         self.bump(position);
-        // What it has out is given out once it is adopted, as after every other start.
+        // Its turns are given out once it is adopted, as after every other start.
         let by = self.settings().node.clone();
         self.spawn(driver, First::Adopt { by });
         self.alert(run, alerts).await;

@@ -1,5 +1,5 @@
-//! Worktrees of runs that are over are cleared away within a quota: when the engine opens, after a
-//! run has ended, and when a person asks for it. Each is saved before it goes.
+//! Clears away the worktrees of runs that have ended, within a quota: when the engine opens, after
+//! a run has ended, and when a person asks for it. Each is saved before it is removed.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -9,29 +9,29 @@ use stafette_core::RunId;
 use stafette_workspace::worktree::{Collected, Quota};
 use stafette_workspace::{WorktreeError, Worktrees};
 
-/// The variable that says how many bytes worktrees may take up.
+/// The environment variable with the quota for worktrees, in bytes.
 pub const VARIABLE: &str = "STAFETTE_WORKTREES_MAX_BYTES";
 
-/// How many bytes worktrees may take up when nobody has said so.
+/// The quota for worktrees when the variable is not set, in bytes.
 const MAX_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 
-/// How long worktrees and snapshots of a run that is over stay.
+/// The time for which worktrees and snapshots of a run that has ended are kept.
 const MAX_AGE: Duration = Duration::from_secs(14 * 24 * 3600);
 
-/// What was cleared away.
+/// The result of clearing away.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Cleared {
-    /// Worktrees that are gone.
+    /// The number of worktrees that were removed.
     pub worktrees: usize,
-    /// Branches that are gone, since others hold all that they held.
+    /// The number of branches that were removed because other branches hold the same commits.
     pub branches: usize,
-    /// Snapshots that are gone.
+    /// The number of snapshots that were removed.
     pub snapshots: usize,
-    /// Bytes that came free.
+    /// The number of bytes that were freed.
     pub freed: u64,
-    /// Bytes that worktrees still take up.
+    /// The number of bytes that worktrees still take up.
     pub used: u64,
-    /// What stays though it should not, each with the reason.
+    /// Items that should have been removed but stay, each with the reason.
     pub kept: Vec<String>,
 }
 
@@ -50,10 +50,11 @@ impl From<Collected> for Cleared {
     }
 }
 
-/// Clears away what is over in a project; nothing when it has never had worktrees.
+/// Clears away what is left of runs that have ended; does nothing in a project that never had
+/// worktrees.
 ///
 /// # Errors
-/// When the worktrees cannot be looked at.
+/// When the worktrees cannot be read.
 pub async fn clear(
     project: &Path,
     is_living: impl Fn(RunId) -> bool,
@@ -75,7 +76,7 @@ pub(crate) async fn collect(
     Ok(worktrees.gc(&quota, is_living, SystemTime::now()).await?.into())
 }
 
-/// Where the worktrees of a project are.
+/// The folder of a project's worktrees.
 pub(crate) fn home(project: &Path) -> PathBuf {
     project.join(".stafette/worktrees")
 }

@@ -1,5 +1,5 @@
-//! Somebody who looks at what arrives for a run before it is decided upon: at what agents hand on,
-//! and at what people answer. What they find is part of the input, so that a replay needs nobody.
+//! Inspects the inputs of a run before they are decided: the proposals of agents and the answers of
+//! people. The findings become part of the input, so that a replay needs no gate.
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -9,38 +9,38 @@ use stafette_core::{Fields, HandoffId, Input, Offer, Party, Run, Workflow};
 
 use crate::EngineError;
 
-/// How long a look may take.
+/// The maximum time for one inspection.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// A look that takes its time.
+/// The future of an inspection.
 pub type Looked<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What a person answers.
+/// The answer of a person.
 #[derive(Clone, Copy, Debug)]
 pub struct Answered<'a> {
-    /// Which question.
+    /// The question that is answered.
     pub handoff: HandoffId,
-    /// With these values.
+    /// The values of the answer.
     pub values: &'a Fields,
-    /// In these words.
+    /// The text of the answer.
     pub text: &'a str,
-    /// Who.
+    /// The name of the person.
     pub by: &'a str,
 }
 
-/// Looks at what arrives.
+/// Inspects inputs before they are decided.
 pub trait Gate: Debug + Send + Sync {
-    /// Whether a run by this workflow can be looked at as that wants it.
+    /// Checks that runs of this workflow can be inspected as it demands.
     ///
     /// # Errors
-    /// Why not, and what to do; the run does not begin.
+    /// The reason why not, and what to do; the run does not begin.
     fn begins(&self, workflow: &Workflow) -> Result<(), String>;
 
-    /// Whether there is anything to look at in this run.
+    /// True if inputs of this run need inspection.
     fn minds(&self, run: &Run) -> bool;
 
-    /// What somebody hands on, with what speaks against it and what belongs to it. `cause` is the
-    /// handoff that the giver works on.
+    /// Inspects a proposal and adds objections and related facts. `cause` is the handoff that the
+    /// giver works on.
     fn offer<'a>(
         &'a self,
         run: &'a Run,
@@ -48,7 +48,8 @@ pub trait Gate: Debug + Send + Sync {
         offer: Offer,
     ) -> Looked<'a, Offer>;
 
-    /// What an answer brings besides what was said, or why it cannot be taken as things are.
+    /// Returns the fields that an answer gains besides its text, or the reason why it cannot be
+    /// accepted now.
     fn answer<'a>(
         &'a self,
         run: &'a Run,
@@ -56,10 +57,10 @@ pub trait Gate: Debug + Send + Sync {
     ) -> Looked<'a, Result<Fields, String>>;
 }
 
-/// The input as it is after somebody has looked at it.
+/// Returns the input after its inspection.
 ///
 /// # Errors
-/// What speaks against an answer: whoever gave it hears of it, and the question stays open.
+/// The objection to an answer: its author receives it, and the question stays open.
 pub(crate) async fn look(gate: &dyn Gate, run: &Run, input: Input) -> Result<Input, EngineError> {
     Ok(match input {
         Input::Tell { turn, mut told } => {
@@ -94,7 +95,7 @@ async fn offers(
     cause: Option<HandoffId>,
     offers: Vec<Offer>,
 ) -> Vec<Offer> {
-    // Who gives is whoever has the turn, whatever it says.
+    // The giver is the holder of the turn, whatever the proposal claims.
     let giver = cause.and_then(|id| run.handoff(id)).map(|handoff| handoff.offer.to.clone());
     let mut looked = Vec::with_capacity(offers.len());
     for mut offer in offers {

@@ -1,7 +1,8 @@
-//! Generations: what is over hands over, the next one begins, and the picture of the team is kept.
+//! Generations: a run that has ended hands over, the next one begins, and the context file of the
+//! team is updated.
 //!
-//! Everything follows from events: `run_finished` leads to `generation_handed_over`, and that to the
-//! next run, whose name is in it. Whatever is done twice after a crash is done once.
+//! Everything follows from events: `run_finished` leads to `generation_handed_over`, and that to
+//! the next run, whose id is in it. A step that is repeated after a crash takes effect once.
 
 pub mod context_file;
 mod follower;
@@ -22,50 +23,50 @@ use crate::{Engine, EngineError, clock};
 
 pub use follower::Generations;
 
-/// What the next generation reads first.
+/// The text that the next generation reads first.
 #[derive(Clone, PartialEq, Debug, serde::Serialize, schemars::JsonSchema)]
 pub struct Briefing {
-    /// The run that it is about.
+    /// The run that it describes.
     pub run: RunId,
-    /// In at most 2 KB.
+    /// The briefing, at most 2 KB long.
     pub briefing: String,
-    /// The same run in a few sentences.
+    /// A summary of the same run, in a few sentences.
     pub narrative: String,
 }
 
-/// A team, generation by generation.
+/// The generations of a team.
 #[derive(Clone, PartialEq, Debug, serde::Serialize, schemars::JsonSchema)]
 pub struct Ancestry {
-    /// The run that it is about.
+    /// The run that it describes.
     pub run: RunId,
-    /// Where it stands among the others.
+    /// The place of the run among the generations.
     pub lineage: Lineage,
-    /// Those before it, the oldest first.
+    /// The generations before it, the oldest first.
     pub history: Vec<PastRun>,
 }
 
 impl Engine {
-    /// Begins a run with all that is known of it but its name.
+    /// Starts a run; its id is chosen here.
     ///
     /// # Errors
-    /// When the store does not take it.
+    /// When the store fails to write.
     pub async fn begin_new(&self, created: RunCreated) -> Result<RunId, EngineError> {
         self.begin(RunCreated { run: RunId(Uuid::now_v7()), ..created }).await
     }
 
-    /// The first generation of a team that begins now.
+    /// The lineage for the first generation of a new team.
     #[must_use]
     pub fn first_generation(&self) -> Lineage {
         Lineage::first(clock::now(), Fields::new())
     }
 
-    /// What a context begins here. One of a run that still goes on begins nothing: it would do the
-    /// same work twice.
+    /// Returns what a context starts here. A context of a run that still continues starts nothing:
+    /// it would do the same work twice.
     ///
     /// # Errors
-    /// When its run goes on.
+    /// When its run continues.
     pub async fn import(&self, context: &OrchestratorContext) -> Result<Imported, EngineError> {
-        // Before anything is cut: half of a secret could not be recognised any more.
+        // Redacted before anything is cut: half of a secret could not be recognised any more.
         let imported = generation::import(&self.redacted(context.clone()), clock::now());
         if let Some(previous) = imported.lineage.previous
             && self.store().unfinished().await?.contains(&previous)
@@ -75,12 +76,12 @@ impl Engine {
         Ok(imported)
     }
 
-    /// Leaves a note for the generation after `run`, or after the one that has followed it by now.
+    /// Leaves a note for the generation after `run`, or after the latest one that has followed it.
     ///
     /// # Errors
-    /// When there is no such run, or the store does not take it.
+    /// When there is no such run, or the store fails to write.
     pub async fn note(&self, run: RunId, text: String, by: String) -> Result<RunId, EngineError> {
-        // No generation begins between finding the last one and telling it.
+        // No generation begins between finding the last one and sending it the note.
         let _turn = self.once.wait().await;
         let run = self.last_of(run).await?;
         self.record(run, Input::Team(TeamInput::Note { text, by })).await?;
@@ -96,7 +97,7 @@ impl Engine {
         Ok(last)
     }
 
-    /// The run that follows, when it has begun.
+    /// The run that follows, if it has begun.
     async fn followed_by(&self, run: RunId) -> Result<Option<RunId>, EngineError> {
         let state = self.state(run).await?;
         let over = state.team.lineage.as_ref().and_then(|lineage| lineage.handed_over.as_ref());
@@ -104,7 +105,7 @@ impl Engine {
         Ok(self.store().run(next.run).await?.map(|row| row.run))
     }
 
-    /// Where the team of a run stands.
+    /// Returns the state of a run's team, for other orchestrators.
     ///
     /// # Errors
     /// When there is no such run.
@@ -114,7 +115,7 @@ impl Engine {
         Ok(picture_of(&state, &changes, clock::now()))
     }
 
-    /// What the next generation after a run reads first.
+    /// Returns the text that the generation after a run reads first.
     ///
     /// # Errors
     /// When there is no such run.
@@ -124,7 +125,7 @@ impl Engine {
         Ok(Briefing { run, briefing, narrative })
     }
 
-    /// The generations of a run's team.
+    /// Returns the generations of a run's team.
     ///
     /// # Errors
     /// When there is no such run.
@@ -135,7 +136,7 @@ impl Engine {
         Ok(Ancestry { run, lineage, history: self.context(run).await?.history })
     }
 
-    /// The changes that a run and the generations before it have made.
+    /// The changes made by a run and the generations before it.
     async fn changes_of(&self, run: &Run) -> Vec<Change> {
         let past =
             run.team.lineage.iter().flat_map(|lineage| &lineage.past).filter_map(|past| past.run);
@@ -150,14 +151,15 @@ impl Engine {
     }
 }
 
-/// Where the team of a run stands, with the changes that its generations have made.
+/// The state of a run's team, with the changes that its generations have made.
 #[must_use]
 pub fn picture_of(run: &Run, changes: &[Change], at: Time) -> OrchestratorContext {
     let code: Vec<CodeChange> = changes.iter().flat_map(code_changes).collect();
     generation::context(run, &code, &counts(run, changes), at)
 }
 
-/// How the changes stand that matter to what comes next: its own, and what is still open.
+/// The counts of changes that matter for the next generation: its own, and those that are still
+/// open.
 #[must_use]
 pub fn counts(run: &Run, changes: &[Change]) -> ChangeCounts {
     let matters = |change: &&Change| {
@@ -167,7 +169,7 @@ pub fn counts(run: &Run, changes: &[Change]) -> ChangeCounts {
     ChangeCounts::of(changes.iter().filter(matters))
 }
 
-/// A change in the context's words, file by file.
+/// A change in the form that a context uses, file by file.
 fn code_changes(change: &Change) -> Vec<CodeChange> {
     let stamp = |at: &Option<String>| Some(at.clone().map(Stamp));
     let status = match change.status {

@@ -1,7 +1,7 @@
-//! Beginning a run once, however often it is asked for.
+//! Starts a run once, however often it is requested.
 //!
-//! The key becomes the part of the run's id that is otherwise left to chance, so that the store
-//! itself remembers it: nothing is kept beside the runs, and a restart forgets nothing.
+//! The key becomes the part of the run's id that is otherwise random, so that the store itself
+//! remembers it: nothing is kept beside the runs, and a restart forgets nothing.
 
 use std::sync::Arc;
 
@@ -15,24 +15,23 @@ use crate::clock;
 use crate::engine::parse;
 use crate::{Engine, EngineError};
 
-/// One key at a time: two requests with the same one would otherwise both find nothing.
+/// Allows one key at a time: two requests with the same one would otherwise both find nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Once(Arc<Mutex<()>>);
 
 impl Once {
-    /// Waits until nobody else begins something.
+    /// Waits until no other caller is starting a run.
     pub(crate) async fn wait(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.0.lock().await
     }
 }
 
 impl Engine {
-    /// Begins a run, of which everything is known but its name, unless `key` began one already; that
-    /// one is returned then, and whether it was there. Within which trace it is asked for does not
-    /// matter for that.
+    /// Starts a run, unless `key` started one already. Returns the run's id, and whether it existed
+    /// before. The trace context of the request does not count in that comparison.
     ///
     /// # Errors
-    /// When the key began a run for something else, or the store does not take it.
+    /// When the key started a run for another request, or the store fails to write.
     pub async fn begin_keyed(
         &self,
         key: &str,
@@ -41,12 +40,12 @@ impl Engine {
         let chance = chance(key);
         let now = u64::try_from(clock::now().0).unwrap_or(0);
         let run = RunId(Builder::from_unix_timestamp_millis(now, &chance).into_uuid());
-        // What is asked for again is compared with what was kept.
+        // A repeated request is compared with the stored one.
         let created = self.redacted(RunCreated { run, ..created });
         if let Some(run) = self.repeated(chance, &created).await? {
             return Ok((run, true));
         }
-        // Asked before the others have to wait: hooks take their time.
+        // The hooks are asked before other callers have to wait: hooks take their time.
         let alerts = self.ask(&created).await?;
         let _turn = self.once.wait().await;
         if let Some(run) = self.repeated(chance, &created).await? {
@@ -55,11 +54,11 @@ impl Engine {
         Ok((self.begin_allowed(created, alerts).await?, false))
     }
 
-    /// Begins a run under a name that its caller chose, and tells whether it did: a run that is
-    /// there already stays as it is, so that asking twice is harmless.
+    /// Starts a run under an id that the caller chose, and returns whether it did: a run that
+    /// exists already stays as it is, so that asking twice is harmless.
     ///
     /// # Errors
-    /// When the store does not take it.
+    /// When the store fails to write.
     pub async fn begin_once(&self, created: RunCreated) -> Result<bool, EngineError> {
         let run = created.run;
         match self.begin(created).await {
@@ -73,7 +72,7 @@ impl Engine {
         }
     }
 
-    /// The run that a key began, if it was for the same.
+    /// The run that a key started, if it was for the same request.
     async fn repeated(
         &self,
         chance: [u8; 10],
@@ -93,7 +92,7 @@ impl Engine {
         }
     }
 
-    /// The run that a key began.
+    /// The run that a key started.
     async fn began(&self, chance: [u8; 10]) -> Result<Option<RunId>, EngineError> {
         let like = Builder::from_unix_timestamp_millis(0, &chance).into_uuid();
         let digits = like.simple().to_string();
@@ -106,7 +105,7 @@ impl Engine {
 fn chance(key: &str) -> [u8; 10] {
     let whole = Uuid::new_v5(&Uuid::NAMESPACE_URL, format!("stafette:run:{key}").as_bytes());
     let mut chance = [0; 10];
-    // The ends of the hash: its middle says what kind of UUID it is.
+    // The ends of the hash: its middle encodes the kind of UUID.
     chance[..6].copy_from_slice(&whole.as_bytes()[..6]);
     chance[6..].copy_from_slice(&whole.as_bytes()[12..]);
     chance

@@ -1,4 +1,4 @@
-//! Somebody who is asked before something begins, and may say no.
+//! Interceptors are asked before a run or a turn begins, and may refuse it.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -9,40 +9,40 @@ use stafette_core::{Input, RunId, TurnOrder, Workflow};
 
 use crate::{Engine, EngineError};
 
-/// What a warden thinks of something.
+/// The decision of an interceptor.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HookDecision {
-    /// Why it must not be, when it must not.
+    /// The reason for the refusal; `None` when it may begin.
     pub refusal: Option<String>,
-    /// What people should hear of, though nothing is held back for it.
+    /// Messages for people that hold nothing back.
     pub alerts: Vec<String>,
 }
 
-/// The code of alerts that a warden raises.
+/// The code of alerts that an interceptor raises.
 pub const ALERT: &str = "HOOK_FAILED";
 
-/// A verdict that takes its time. It comes within a bounded time.
+/// The future of a decision. It completes within a bounded time.
 pub type Asked<'a> = Pin<Box<dyn Future<Output = HookDecision> + Send + 'a>>;
 
 /// A run that is about to begin.
 #[derive(Clone, Copy, Debug)]
 pub struct Beginning<'a> {
-    /// The name that it will have.
+    /// The id that it will have.
     pub run: RunId,
-    /// By which workflow.
+    /// The workflow that it follows.
     pub workflow: &'a Workflow,
-    /// What is asked for.
+    /// The request of the user.
     pub request: &'a str,
-    /// Who asks.
+    /// The name of the requester.
     pub by: &'a str,
 }
 
-/// Is asked before something begins.
+/// Asked before a run or a turn begins.
 pub trait Interceptor: Debug + Send + Sync {
-    /// Before a run begins: nothing of it is stored yet.
+    /// Called before a run begins: nothing of it is stored yet.
     fn before_run<'a>(&'a self, beginning: Beginning<'a>) -> Asked<'a>;
 
-    /// Before an agent gets a turn. `folder` is where it would work.
+    /// Called before an agent gets a turn. `folder` is where it would work.
     fn before_turn<'a>(
         &'a self,
         workflow: &'a Workflow,
@@ -52,7 +52,7 @@ pub trait Interceptor: Debug + Send + Sync {
 }
 
 impl Engine {
-    /// Asks whether a run may begin; what is to be said of it otherwise comes back.
+    /// Asks whether a run may begin, and returns the alerts for it.
     pub(crate) async fn ask(&self, created: &RunCreated) -> Result<Vec<String>, EngineError> {
         let RunCreated { run, workflow, request, by, .. } = created;
         self.ask_about(Beginning { run: *run, workflow, request, by }).await
@@ -70,7 +70,7 @@ impl Engine {
         refusal.map_or(Ok(alerts), |why| Err(EngineError::Blocked { why: self.redacted(why) }))
     }
 
-    /// Has the run say what people should hear of; one that is over says nothing any more.
+    /// Has the run raise these alerts; one that has ended raises none.
     pub async fn alert(&self, run: RunId, alerts: Vec<String>) {
         for message in alerts {
             let alert = Input::Alert { code: ALERT.to_owned(), message };

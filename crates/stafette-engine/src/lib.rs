@@ -1,14 +1,14 @@
-//! The shell around the core: it lets time pass, keeps what was decided, and has it carried out.
+//! The shell around the core: it lets time pass, stores decisions, and has them carried out.
 //!
-//! Every run has one task. Whatever arrives for a run goes through that task's queue, becomes
-//! events, is stored, and only then changes what anyone sees or does.
+//! Every run has one task. Every input of a run goes through that task's queue, becomes events, is
+//! stored, and only then changes what anyone sees or does.
 //!
 //! Invariants:
-//! - Nothing acts before it is stored: [`Driver::commit`] is the only way to an order, and it
-//!   takes what was appended.
+//! - Nothing acts before it is stored: [`Driver::commit`] is the only way to an order, and it takes
+//!   what was appended.
 //! - Starting after a crash is not a second path: a run is loaded, adopted, and its outbox is
 //!   carried out, as after every other step.
-//! - A result that an agent gave is kept in hand until the store has it, however long that takes.
+//! - The result of an agent is kept in memory until the store has it, however long that takes.
 //! - Queues are bounded; a run that cannot keep up slows its agents down.
 
 mod after_end;

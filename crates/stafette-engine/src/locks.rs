@@ -1,7 +1,8 @@
-//! Locks for agents, visitors and people: asked for here, decided in the core, kept by the store.
+//! Locks for agents, external programs and people: requested here, decided in the core, kept by the
+//! store.
 //!
-//! An agent holds a lock for a turn: when its turn fails or is fenced, or its run is over, the lock
-//! ends, and what it would still write with it is refused.
+//! An agent holds a lock for a turn: when the turn fails or is fenced, or its run ends, the lock
+//! ends, and later writes with it are refused.
 
 mod lock_manager;
 
@@ -19,20 +20,20 @@ pub use lock_manager::{LockManager, LockManagerError, restore as restore_locks};
 use crate::clock;
 use crate::{Engine, EngineError};
 
-/// A deadlock is shown for so long.
+/// The time for which a deadlock is shown.
 const SHOWN: Millis = Millis::hours(1);
 
-/// So many of the newest entries are searched for deadlocks.
+/// The number of the newest entries that are searched for deadlocks.
 const SEARCHED: u64 = 256;
 
-/// A deadlock that was found, and who was refused because of it.
+/// A deadlock that was found, and the waiter that was refused because of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeadlockAlert {
-    /// When.
+    /// The time at which it was found.
     pub at: Time,
-    /// Who waited for whom.
+    /// The circle of holders that waited for each other.
     pub circle: Vec<Link>,
-    /// The youngest waiter.
+    /// The request that was refused: that of the youngest waiter.
     pub refused: LockId,
 }
 
@@ -43,10 +44,10 @@ impl Engine {
         self.desk().shown()
     }
 
-    /// Takes a lock, or gets a place in the line for it.
+    /// Takes a lock, or a place in the queue for it.
     ///
     /// # Errors
-    /// When it is refused, or the store does not take it.
+    /// When it is refused, or the store fails to write.
     pub async fn take_lock(
         &self,
         claim: Claim,
@@ -56,8 +57,9 @@ impl Engine {
         self.ask_locks(Ask::Take { claim, on_conflict, wait }).await
     }
 
-    /// The lock of a waiter as soon as it has it, or its place in the line after `within`, of which
-    /// a minute counts: who still waits asks again, and who does not for two minutes has gone.
+    /// Returns the lock of a waiter as soon as it is granted, or its place in the queue after
+    /// `within`, which counts for at most a minute: a waiter has to ask again, and one that does
+    /// not ask for two minutes loses its place.
     ///
     /// # Errors
     /// When the wait ended without a lock, with the reason.
@@ -65,10 +67,10 @@ impl Engine {
         Ok(self.desk().wait(id, within).await?)
     }
 
-    /// Keeps a lock for longer.
+    /// Renews the lease of a lock.
     ///
     /// # Errors
-    /// When it is lost or somebody else's.
+    /// When the lock is lost, or another holder has it.
     pub async fn renew_lock(
         &self,
         id: LockId,
@@ -79,18 +81,18 @@ impl Engine {
         self.ask_locks(Ask::Renew { id, by, fence, lease }).await
     }
 
-    /// Gives a lock back, or a place in the line.
+    /// Releases a lock, or a place in the queue.
     ///
     /// # Errors
-    /// When it is lost or somebody else's.
+    /// When the lock is lost, or another holder has it.
     pub async fn release_lock(&self, id: LockId, by: Holder) -> Result<(), EngineError> {
         self.ask_locks(Ask::Release { id, by }).await.map(drop)
     }
 
-    /// Takes a lock from its holder. Only for those who may: the caller has seen to that.
+    /// Takes a lock from its holder. The caller has checked that this is permitted.
     ///
     /// # Errors
-    /// When it is lost, or there is no reason.
+    /// When the lock is lost, or there is no reason.
     pub async fn take_over_lock(
         &self,
         id: LockId,
@@ -100,7 +102,7 @@ impl Engine {
         self.ask_locks(Ask::TakeOver { id, by, why }).await
     }
 
-    /// Whether `path` may be written with the lock that has this fencing number.
+    /// Checks that `path` may be written with the lock that has this fencing number.
     ///
     /// # Errors
     /// When it may not: the lock is lost, or not on that path.
@@ -109,11 +111,11 @@ impl Engine {
         Ok(locks.check(clock::now(), path, fence)?.clone())
     }
 
-    /// Whether `holder` may write these paths: nobody else has a lock on them, and the one with the
-    /// fencing number, when one is shown, is still theirs.
+    /// Checks that `holder` may write these paths: no other holder has a lock on them, and the lock
+    /// with the fencing number, if one is given, is still theirs.
     ///
     /// # Errors
-    /// What is in the way.
+    /// The lock that is in the way.
     pub async fn may_write(
         &self,
         holder: &Holder,
@@ -146,7 +148,7 @@ impl Engine {
         Ok(recent.filter_map(|entry| alert(entry.at, &entry.body)).collect())
     }
 
-    /// What is left of runs that ended while nobody was there to see it.
+    /// Ends the locks of runs that ended while no daemon ran.
     pub(crate) async fn free_locks(&self, unfinished: &[RunId]) {
         let locks = self.locks();
         let claims = locks.held.values().map(|lock| &lock.claim);
@@ -173,7 +175,7 @@ impl Engine {
         answer.map_err(|refusal| EngineError::Lock { refusal })
     }
 
-    /// Every run that was part of a deadlock has it in its log.
+    /// Records a deadlock in every run that was part of it.
     fn alert_runs(&self, circle: &[Link]) {
         let message = stafette_core::lock::Refusal::Deadlock { circle: circle.to_vec() };
         let message = message.to_string();
@@ -185,7 +187,7 @@ impl Engine {
             }
             told.push(run);
             let (engine, message) = (self.clone(), message.clone());
-            // Not awaited: the run may be busy, and whoever asked need not wait for it.
+            // Not awaited: the run may be busy, and the caller need not wait for it.
             tokio::spawn(async move {
                 let input = Input::Alert { code: "DEADLOCK".to_owned(), message };
                 if let Err(error) = engine.send(run, input).await {
@@ -197,13 +199,13 @@ impl Engine {
 }
 
 impl LockManager {
-    /// Ends the locks of those turns of a run that are over.
+    /// Ends the locks of those turns of a run that have ended.
     pub(crate) async fn mind(&self, run: &Run) {
         let keep = if run.status().is_final() { Vec::new() } else { at_work(run) };
         self.clear(run.id, keep).await;
     }
 
-    /// Ends what a run holds, but for these of its handoffs and attempts.
+    /// Ends the locks of a run, except those of these handoffs and attempts.
     pub(crate) async fn clear(&self, run: RunId, keep: Vec<(HandoffId, u32)>) {
         let over = |claim: &Claim| {
             let ours = matches!(&claim.holder.who, Who::Session { run: of, .. } if *of == run);
@@ -216,13 +218,13 @@ impl LockManager {
             return;
         }
         if let Err(error) = self.ask(clock::now, Ask::Clear { run, keep }).await {
-            // The lease ends them all the same.
+            // The lease ends them in any case.
             tracing::warn!(%run, %error, "its locks stay until their leases are over");
         }
     }
 }
 
-/// The handoffs of a run whose agents are in the midst of it, with their attempts.
+/// The handoffs of a run whose agents are at work, with their attempts.
 fn at_work(run: &Run) -> Vec<(HandoffId, u32)> {
     let busy = run.open().filter(|handoff| {
         handoff.state.turn().is_some() || matches!(handoff.state, State::Blocked { .. })

@@ -1,4 +1,4 @@
-//! Tokens are counted where answers come in: the core decides by the count, and cannot count.
+//! Counts tokens where answers come in: the core decides by the count, and cannot count.
 
 use serde::Serialize;
 use stafette_core::team::phase::Measured;
@@ -6,7 +6,7 @@ use stafette_core::{Input, Response, Run, TurnKey};
 
 use crate::EngineError;
 
-/// Adds to an input that answers a phase how many tokens that answer has.
+/// Adds the number of tokens of a phase's answer to the input.
 pub(crate) fn add(run: &Run, input: &mut Input) {
     let Some(answer) = run.phase_answer(input) else { return };
     let measured = Some(Measured {
@@ -21,8 +21,8 @@ pub(crate) fn add(run: &Run, input: &mut Input) {
     }
 }
 
-/// What is wrong with an answer that somebody gives by a channel of its own, so that it is heard at
-/// once and costs no turn.
+/// Returns the mistakes in an answer that an agent gives through a channel of its own, so that it
+/// learns of them immediately and loses no turn.
 pub(crate) fn check(run: &Run, turn: TurnKey, response: &Response) -> Result<(), EngineError> {
     let summary = stafette_tokens::count(&response.summary).ok();
     let measured = Measured { summary, ..Measured::default() };

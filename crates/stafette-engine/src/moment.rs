@@ -19,7 +19,8 @@ use stafette_store::Stored;
 use crate::engine::parse;
 use crate::{Driver, Engine, EngineError, RestoreError, RunView};
 
-/// The most runs that a [`StateFeed`] keeps at hand; it loads the others again when they move.
+/// The maximum number of runs that a [`StateFeed`] keeps in memory; it loads the others again when
+/// they change.
 const MOST_RUNS: usize = 64;
 
 /// The parts of a run's state that its [`RunView`] leaves out.
@@ -132,7 +133,8 @@ impl From<Run> for Kept {
 
 impl StateFeed {
     /// The fields of a run's view and state that `stored` changed, relative to the event before it;
-    /// all of them for a run's first event. `None` for an event that is not newer than the last one.
+    /// all of them for a run's first event. `None` for an event that is not newer than the last
+    /// one.
     ///
     /// A field that is gone is null. `handoffs` and `changes` list only those that changed, each
     /// with the fields that changed.

@@ -1,4 +1,4 @@
-//! How a run got on in its phases, as people and programs see it.
+//! The progress of a run through its phases, as people and programs see it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,30 +6,30 @@ use stafette_core::Run;
 use stafette_core::team::phase::{Hop, Part, Saving};
 use stafette_core::wire::phase::{Phase, Typical};
 
-/// How a run got on in its phases.
+/// The progress of a run through its phases.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PhasesView {
-    /// The task, by the name that requests and answers carry.
+    /// The id of the task in requests and answers.
     pub task_id: String,
-    /// Which one it is in.
+    /// The current phase; `None` when none is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<Phase>,
-    /// The parts of that one, one for each agent.
+    /// The parts of the current phase, one for each agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
-    /// Those that were entered, in order.
+    /// The phases that were entered, in order.
     pub phases: Vec<PhaseLine>,
-    /// What summaries saved, all phases together.
+    /// The tokens that summaries saved, over all phases.
     pub saving: Saving,
 }
 
-/// One phase.
+/// One phase of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseLine {
-    /// What became of it.
+    /// The outcome of the phase.
     #[serde(flatten)]
     pub hop: Hop,
-    /// What it usually takes, in tokens.
+    /// The typical size of the phase, in tokens; `None` for parallel phases, which have no figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typical: Option<Typical>,
 }

@@ -1,5 +1,5 @@
-//! Where a turn is worked on: in the project itself, or in a worktree of the agent's own, brought
-//! to the state of whoever handed the work over.
+//! The folder a turn works in: the project itself, or a worktree of the agent, brought to the state
+//! of the agent that handed the work over.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use tokio::sync::{Mutex, OnceCell};
 use crate::engine::Settings;
 use crate::{changes, confine, garbage};
 
-/// The places of one project.
+/// The working folders of one project.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     settings: Arc<Settings>,
     worktrees: Arc<OnceCell<Worktrees>>,
-    /// Held while something is cleared away.
+    /// Held while worktrees are cleared away.
     clearing: Arc<Mutex<()>>,
 }
 
@@ -25,14 +25,15 @@ impl Places {
         Places { settings, worktrees: Arc::default(), clearing: Arc::default() }
     }
 
-    /// The worktree for a turn, with the work in it. To ask again after a crash gives the same.
+    /// Returns the worktree for a turn, with the work in it. Asking again after a crash gives the
+    /// same one.
     pub(crate) async fn prepare(&self, order: &TurnOrder) -> Result<Worktree, WorktreeError> {
         let worktrees = self.worktrees().await?;
         let run = order.key.run;
         let giver = giver(order).and_then(|agent| worktrees.get(run, &agent));
         let base = giver.clone().map_or(Base::AsItIs, Base::Of);
         let own = worktrees.open(run, &order.agent, &base).await?;
-        // Once for each turn: what the agent has done in it since must not be taken back.
+        // Only once for each turn: what the agent has done in it since must not be rolled back.
         let done = self.settings.scratch.join(format!(
             "{run}-{}-{}.{}.placed",
             order.key.handoff, order.key.attempt, order.key.turn
@@ -40,13 +41,14 @@ impl Places {
         if let Some(giver) = giver.filter(|giver| giver.agent != own.agent && !done.exists()) {
             worktrees.advance(&giver, &own).await?;
         }
-        // Without the note the work is brought over once more, which is harmless until it is begun.
+        // Without the note the work is brought over once more, which is harmless until the turn
+        // begins.
         let _ = std::fs::write(&done, "");
         Ok(own)
     }
 
-    /// The run is over: what came of it is left on a branch, and the worktrees go, each saved.
-    /// That branch is also proposed as a change, which is given back.
+    /// Called when the run has ended: leaves the outcome on a branch and removes the worktrees,
+    /// each saved. The branch is also proposed as a change, which is returned.
     pub(crate) async fn leave(&self, run: &Run) -> Option<Change> {
         confine::leave(&self.settings, run.id);
         if !run.workflow.workflow.worktrees {
@@ -63,7 +65,7 @@ impl Places {
         let mut change = None;
         if let Some(last) = &last {
             let proposed = changes::propose(&self.settings.project, worktrees, run, last).await;
-            // The branch has the work in any case; that it is no change is only in the way.
+            // The branch has the work in any case; a failed proposal is no reason to fail.
             let unfit = |error| {
                 tracing::warn!(run = %run.id, %error, "the result is no change, only a branch");
             };
@@ -79,7 +81,8 @@ impl Places {
         change
     }
 
-    /// Clears away what is over, unless somebody is at it; what goes wrong is only in the way.
+    /// Clears away the worktrees of runs that have ended, unless another process is doing so.
+    /// Errors are only logged.
     pub(crate) async fn clear(&self, is_living: impl Fn(RunId) -> bool) {
         let home = garbage::home(&self.settings.project);
         let Ok(_alone) = self.clearing.try_lock() else { return };
@@ -99,7 +102,7 @@ impl Places {
         }
     }
 
-    /// What the outcome of a run changes; nothing when it left none, or none can be read.
+    /// The diff of a run's outcome; `None` when it left none, or none can be read.
     pub(crate) async fn diff(&self, run: RunId) -> Option<String> {
         self.worktrees().await.ok()?.result_diff(run).await.ok()?
     }
@@ -110,7 +113,8 @@ impl Places {
     }
 }
 
-/// Whose work a turn goes on with: the giver's at first, and whoever answered last later on.
+/// The agent whose work a turn continues with: the giver at first, and later the agent that
+/// answered last.
 fn giver(order: &TurnOrder) -> Option<AgentName> {
     let answered = order.answers.last().map(|answer| &answer.by);
     let party = answered.unwrap_or(&order.offer.from);

@@ -1,5 +1,5 @@
-//! What is written besides the events: a row for the run, rows for the handoffs that changed, and
-//! a snapshot from time to time.
+//! Written besides the events: a row for the run, rows for the handoffs that changed, and a
+//! snapshot from time to time.
 
 use crate::{CouncilView, PhasesView};
 use schemars::JsonSchema;
@@ -16,54 +16,54 @@ const SNAPSHOT_EVERY: u64 = 256;
 /// A run as people and programs see it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunView {
-    /// Its name.
+    /// The id of the run.
     pub run: RunId,
-    /// The workflow's name.
+    /// The name of the run's workflow.
     pub workflow: String,
-    /// What the user asked for.
+    /// The request of the user.
     pub request: String,
-    /// Where it stands, in a word.
+    /// The status of the run, as one word.
     pub status: String,
-    /// What it waits for, when it waits.
+    /// The reason why it waits; `None` when it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_on: Option<String>,
-    /// Why it ended, when it has.
+    /// The reason why it ended; `None` while it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Which generation of its team it is, when it is one.
+    /// The number of the generation of its team; `None` when it is not a generation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<u32>,
-    /// Who is at work.
+    /// The names of the agents at work.
     pub working: Vec<String>,
-    /// Its last event.
+    /// The sequence number of its last event.
     pub seq: u64,
-    /// When it began.
+    /// The start time of the run, in UTC.
     pub created_at: String,
-    /// When it last changed.
+    /// The time of its last change, in UTC.
     pub updated_at: String,
-    /// Handoffs that wait for the budget, with the reason.
+    /// Handoffs that wait for the budget, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<Held>,
-    /// Counts.
+    /// Counts of handoffs, refusals, attempts and other events.
     pub tally: Tally,
-    /// Money and tokens.
+    /// Money and tokens: limits and consumption.
     pub purse: Purse,
-    /// How it gets on in its phases, when its workflow has some.
+    /// The progress through its phases; `None` when its workflow has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phases: Option<PhasesView>,
-    /// How its council stands, when one has met.
+    /// The state of its council; `None` when none has met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub council: Option<CouncilView>,
 }
 
-/// A handoff whose next turn waits although its moment has come.
+/// A handoff whose next turn is due but waits.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Held {
-    /// The handoff.
+    /// The id of the handoff.
     pub handoff: HandoffId,
     /// The agent whose turn it would be.
     pub agent: String,
-    /// What it waits for, in a sentence.
+    /// The reason for the wait, in a sentence.
     pub why: String,
 }
 
@@ -76,13 +76,13 @@ fn held(run: &Run) -> Vec<Held> {
 }
 
 impl RunView {
-    /// Whether the run has ended, well or not.
+    /// True if the run has ended, successfully or not.
     #[must_use]
     pub fn is_over(&self) -> bool {
         matches!(self.status.as_str(), "succeeded" | "failed" | "cancelled")
     }
 
-    /// The view of `run`.
+    /// Builds the view of `run`.
     #[must_use]
     pub fn of(run: &Run) -> Self {
         let status = run.status();
@@ -119,9 +119,9 @@ impl RunView {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum HandoffView {
-    /// It was refused.
+    /// A handoff that a rule refused.
     Refused(Box<HandoffRefused>),
-    /// It was admitted.
+    /// A handoff that was admitted.
     Admitted(Box<Handoff>),
 }
 

@@ -19,25 +19,25 @@ use tokio::sync::Mutex;
 use crate::changes::to_the_end;
 use crate::{Engine, EngineError, Hand, crash};
 
-/// The variable that the program is started with, and whoever it starts: it names the project.
+/// The variable that the program and all its descendants carry: it names the project.
 const MARK: &str = "STAFETTE_OWN_PROGRAM_OF";
 
-/// How long a program may take to end when it is told to.
+/// The time a program has to exit after it is asked to.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How much of what a program printed last is told, in bytes.
+/// The size of the end of the program's output that is reported, in bytes.
 const LAST_WORDS: usize = 2000;
 
-/// The program as it runs. Cheap to clone.
+/// The running program. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ManagedProgram {
     running: Arc<Mutex<Option<Child>>>,
-    /// One start or renewal at a time.
+    /// Allows one start or renewal at a time.
     renewing: Arc<Mutex<()>>,
 }
 
 impl ManagedProgram {
-    /// Starts it, and says why it does not stay up, if it does not.
+    /// Starts it. Returns the reason as an error if it does not stay up.
     async fn start(&self, project: &Path, own: &Own) -> Result<(), String> {
         let Some((program, arguments)) = own.start.split_first() else { return Ok(()) };
         let home = home(project);
@@ -69,7 +69,7 @@ impl ManagedProgram {
         Ok(())
     }
 
-    /// Ends it and everything that it has started.
+    /// Ends it and every process that it has started.
     async fn stop(&self) {
         let Some(mut child) = self.running.lock().await.take() else { return };
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
@@ -86,13 +86,14 @@ fn home(project: &Path) -> PathBuf {
     project.join(".stafette/self")
 }
 
-/// Writes down who runs, for people who look for it.
+/// Writes down the process id, for people who look for it.
 fn note(home: &Path, child: &Child) -> io::Result<()> {
     let Some(pid) = child.id() else { return Ok(()) };
     fs::write(home.join("program.pid"), pid.to_string())
 }
 
-/// What a program printed after `before` bytes of its log, as much as helps.
+/// Returns the program's output after the first `before` bytes of its log, shortened to a useful
+/// size.
 fn last_words(log: &Path, before: u64) -> String {
     let text = fs::read(log).unwrap_or_default();
     let start = usize::try_from(before).unwrap_or(text.len()).min(text.len());
@@ -104,15 +105,17 @@ fn last_words(log: &Path, before: u64) -> String {
 }
 
 impl Engine {
-    /// Brings the team's own program up. One whose renewal was cut off is the old one again.
+    /// Starts the team's own program. If its renewal was interrupted, the old version is restored
+    /// first.
     ///
     /// # Errors
-    /// Why it does not run.
+    /// The reason why it does not run.
     pub async fn start_own(&self, own: &Own, rules: &ChangeRules) -> Result<(), String> {
         let program = self.own().clone();
         let _one = program.renewing.lock().await;
         let project = self.settings().project.clone();
-        // What a daemon that was killed has left running, also when it had no time to write that down.
+        // Processes that a killed daemon has left running, also when it had no time to write them
+        // down.
         end_left_behind(&format!("{MARK}={}", project.display())).await;
         let rules = rules.clone();
         let back = self
@@ -130,12 +133,12 @@ impl Engine {
         self.own().stop().await;
     }
 
-    /// Gives the team's own program the code of a change and restarts it. When that does not work,
-    /// the old one is back, and runs.
+    /// Gives the team's own program the code of a change and restarts it. If that fails, the old
+    /// version is restored and runs.
     ///
     /// # Errors
-    /// When the change may not be applied, somebody else has locked a file of it, or the way back is
-    /// blocked.
+    /// When the change may not be applied, another holder has locked a file of it, or the rollback
+    /// is blocked.
     pub async fn renew(
         &self,
         change: ChangeId,
@@ -152,7 +155,7 @@ impl Engine {
             hold.release().await;
             let renewal = renewal?;
             if let Some(run) = set.author.run {
-                // The run that it came from may be over, and then nobody is told by it.
+                // The run that it came from may have ended, and then it notifies no one.
                 let (code, message) = news(&renewal);
                 let _ = engine.send(run, Input::Alert { code, message }).await;
             }
@@ -161,7 +164,7 @@ impl Engine {
         .await
     }
 
-    /// Whether the team's own program runs on this change.
+    /// True if the team's own program runs on this change.
     pub(crate) async fn runs_on(&self, change: ChangeId) -> bool {
         let runs =
             self.with_renewals(async move |renewals, changes| renewals.runs_on(change, &changes));
@@ -197,7 +200,7 @@ impl Engine {
         .await
     }
 
-    /// Works on a thread of its own, to the end, whoever goes away meanwhile.
+    /// Runs on a thread of its own and completes even if the caller goes away.
     async fn with_renewals<T, F>(
         &self,
         work: impl FnOnce(Renewals, Changes) -> F + Send + 'static,
@@ -215,7 +218,7 @@ impl Engine {
     }
 }
 
-/// What the run is told.
+/// The alert for the run: its code and message.
 fn news(renewal: &Renewal) -> (String, String) {
     match renewal.stage {
         Stage::Done => {

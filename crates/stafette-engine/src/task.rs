@@ -1,4 +1,4 @@
-//! The life of one run: take what arrived, decide, store, and have it carried out.
+//! The life of one run: take inputs, decide, store, and have the decisions carried out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,29 +14,29 @@ use crate::dispatch::{Sessions, name};
 use crate::gate::{self, Gate};
 use crate::{Driver, Fresh, Source, Step, changes, clock, crash};
 
-/// How much may wait for a run before those who send are held back.
+/// The number of messages that may wait for a run before their senders have to wait.
 pub(crate) const QUEUE: usize = 256;
 
-/// How many inputs are decided upon, and stored, at once.
+/// The maximum number of inputs that are decided and stored in one step.
 const AT_ONCE: usize = 64;
 
-/// How long to wait before a store that failed is tried again, at first and at most.
+/// The first and the longest pause before a failed store is tried again.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Something for a run.
+/// An input for a run, with its sender.
 #[derive(Debug)]
 pub(crate) struct Message {
     input: Input,
     sender: Sender,
 }
 
-/// Where a reply goes.
+/// The receiver of a reply.
 #[derive(Debug)]
 enum Sender {
-    /// A caller that can take no for an answer.
+    /// A caller that handles a refusal.
     Asked(oneshot::Sender<Result<Reply, EngineError>>),
-    /// An agent said it, and it is kept until it is stored.
+    /// An agent's runner; the input is kept until it is stored.
     Heard(Option<oneshot::Sender<()>>),
 }
 
@@ -56,15 +56,15 @@ impl Message {
     }
 }
 
-/// What a run's task shows of itself.
+/// The state that a run's task publishes.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
     pub(crate) run: Arc<Run>,
-    /// Why it cannot go on at the moment, if it cannot.
+    /// The reason why it cannot continue at the moment; `None` when it can.
     pub(crate) trouble: Option<String>,
 }
 
-/// How a task begins.
+/// The way a task begins.
 #[derive(Debug)]
 pub(crate) enum First {
     /// A new run, stored already.
@@ -84,13 +84,13 @@ pub(crate) struct Task {
     pub(crate) sessions: Sessions,
     pub(crate) stopping: watch::Receiver<bool>,
     pub(crate) released: watch::Receiver<bool>,
-    /// Whether it waits for the engine to let it continue.
+    /// True while it waits for the engine to let it continue.
     pub(crate) held: bool,
 }
 
 impl Task {
-    /// Lives until the run is over or the engine stops. A new run begins with a step that is
-    /// stored; one that is taken over begins with saying so.
+    /// Lives until the run has ended or the engine stops. A new run begins with a step that is
+    /// stored already; one that is adopted records that first.
     pub(crate) async fn live(mut self, first: First) {
         if self.driver.run().team.phases.is_some() {
             // Loading the vocabulary takes a moment, which no run should wait for.
@@ -110,7 +110,7 @@ impl Task {
             let Some(messages) = self.next().await else { break };
             self.handle(messages).await;
         }
-        // Sessions wait until what they said is stored, and this waits for them to end: what is left
+        // Sessions wait until their signals are stored, and this waits for them to end: inputs left
         // in the queue would keep both waiting for ever.
         self.queue.close();
         while self.queue.recv().await.is_some() {}
@@ -132,8 +132,8 @@ impl Task {
         }
     }
 
-    /// Waits until the engine lets its runs continue. What arrives meanwhile is recorded, and nothing is
-    /// started for it.
+    /// Waits until the engine lets its runs continue. Inputs that arrive meanwhile are recorded,
+    /// and nothing is started for them.
     async fn hold(&mut self) {
         self.held = true;
         while !self.driver.run().status().is_final() {
@@ -152,7 +152,7 @@ impl Task {
         self.held = false;
     }
 
-    /// Waits for what arrives, or for the deadline. Nothing when it is time to stop.
+    /// Waits for messages or for the deadline. `None` when it is time to stop.
     async fn next(&mut self) -> Option<Vec<Message>> {
         let deadline = self.driver.run().deadline();
         let mut messages = Vec::new();
@@ -166,23 +166,23 @@ impl Task {
         }
     }
 
-    /// Decides and stores. When the store fails, those who asked hear of it, and what agents said
-    /// is kept and tried again until the store takes it.
+    /// Decides and stores. When the store fails, callers receive the error, and the signals of
+    /// agents are kept and tried again until the store takes them.
     async fn handle(&mut self, mut messages: Vec<Message>) {
         let mut pause = FIRST_PAUSE;
         let mut fresh = false;
         self.clean(&mut messages);
         if let Some(gate) = self.context.gate.clone() {
             messages = self.looked_at(&*gate, messages).await;
-            // What it adds comes from outside as well.
+            // The fields that it adds come from outside as well.
             self.clean(&mut messages);
         }
         loop {
             let inputs: Vec<Input> = messages.iter().map(|message| message.input.clone()).collect();
             let mut step = self.driver.decide(clock::now(), inputs);
             if step.is_empty() && !fresh && messages.iter().any(Message::is_waited_for) {
-                // It means nothing to the run as we know it. Before anyone is told so, look
-                // whether the run has moved on without us.
+                // It means nothing to the run as this task knows it. Before the sender is told so,
+                // check whether another process has moved the run on.
                 if self.reload().await {
                     fresh = true;
                     continue;
@@ -205,7 +205,8 @@ impl Task {
             messages = refuse(messages, &error);
             self.show(Some(error.to_string()));
             if !matches!(error, AppendError::Conflict { .. }) {
-                // Told to stop: what is not stored is done again by the next one, as after a crash.
+                // When asked to stop, leave what is not stored: the next daemon does it again, as
+                // after a crash.
                 let stop = self.stopping.wait_for(|stop| *stop);
                 if tokio::time::timeout(pause, stop).await.is_ok() {
                     return;
@@ -218,14 +219,14 @@ impl Task {
         }
     }
 
-    /// Takes the secrets out of what arrived. Everything that a living run hears comes by here.
+    /// Takes the secrets out of messages. Every input of an active run passes here.
     fn clean(&self, messages: &mut [Message]) {
         for message in messages {
             message.input.redact(&self.context.settings.redactor);
         }
     }
 
-    /// Has somebody look at what arrived, each piece in the light of what came before it.
+    /// Has the gate inspect each message, in the light of those before it.
     async fn looked_at(&self, gate: &dyn Gate, messages: Vec<Message>) -> Vec<Message> {
         let run = self.driver.run();
         if !gate.minds(run) {
@@ -244,7 +245,7 @@ impl Task {
         looked
     }
 
-    /// The position of the last event, and how much text all of them are.
+    /// Returns the position of the last event, and the length of the text of all of them.
     async fn store(&self, step: &Step) -> Result<Option<(u64, usize)>, AppendError> {
         if step.is_empty() {
             return Ok(None);
@@ -256,7 +257,8 @@ impl Task {
         Ok(Some((position, bytes)))
     }
 
-    /// Wakes those who follow. Last of all: whoever reads an event finds its run as it is after it.
+    /// Wakes the followers. This comes last, so that a reader of an event finds its run in the
+    /// state after it.
     fn announce(&self, stored: Option<(u64, usize)>, events: &Arc<[Recorded]>) {
         if let Some((position, bytes)) = stored {
             let (run, events) = (self.driver.run().id, Arc::clone(events));
@@ -283,8 +285,8 @@ impl Task {
         self.shown.send_replace(Shown { run: Arc::new(self.driver.run().clone()), trouble });
     }
 
-    /// Takes the run as the store has it: after a failure that is the only truth. Turns that are
-    /// out stay out, unless they are no longer wanted.
+    /// Loads the run as the store has it: after a failure that is the only truth. Turns in progress
+    /// stay so, unless they are no longer wanted.
     async fn reload(&mut self) -> bool {
         let run = self.driver.run().id;
         match self.store.load(run).await {
@@ -296,13 +298,14 @@ impl Task {
                 }
             },
             Ok(None) => false,
-            // Not readable either: go on with what we know; the sequence number keeps it safe.
+            // Not readable either: continue with the known state; the sequence number keeps it
+            // safe.
             Err(_) => true,
         }
     }
 }
 
-/// Gives each sender the reply to its own input.
+/// Sends each sender the reply to its own input.
 fn answer(messages: Vec<Message>, replies: Vec<Reply>) {
     for (message, reply) in messages.into_iter().zip(replies) {
         match message.sender {
@@ -312,7 +315,7 @@ fn answer(messages: Vec<Message>, replies: Vec<Reply>) {
     }
 }
 
-/// Tells those who asked, and gives back the rest.
+/// Sends the error to callers, and returns the other messages.
 fn refuse(messages: Vec<Message>, error: &AppendError) -> Vec<Message> {
     let retried = matches!(error, AppendError::Conflict { .. });
     let mut kept = Vec::new();

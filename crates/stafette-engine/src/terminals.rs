@@ -1,4 +1,4 @@
-//! The terminals that agents work in, for those who look and those who type.
+//! The terminals of agents, for observers and for people who type.
 
 use std::path::PathBuf;
 
@@ -16,31 +16,31 @@ pub use stafette_agents::terminal::{
 
 use crate::{Engine, EngineError};
 
-/// A terminal at a glance.
+/// A summary of a terminal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct TerminalView {
-    /// In which run.
+    /// The run that it belongs to.
     pub run: RunId,
-    /// Whose it is.
+    /// The agent that works in it.
     pub agent: AgentName,
-    /// How its session stands.
+    /// The state of its session.
     pub state: TerminalState,
-    /// The title that its program has given it.
+    /// The title that its program has set, if any.
     pub title: Option<String>,
-    /// Columns.
+    /// Width in columns.
     pub cols: u16,
-    /// Rows.
+    /// Height in rows.
     pub rows: u16,
-    /// The number of its process, while it runs.
+    /// The id of its process, while it runs.
     pub pid: Option<i32>,
-    /// Since when it stands so.
+    /// The time at which it entered this state.
     pub since: Time,
-    /// What people should know of it: how it died, with its last screen.
+    /// A message for people: how its program died, with its last screen.
     pub note: Option<String>,
 }
 
 impl TerminalView {
-    /// The terminal of an agent in a run, as it is now.
+    /// The view of an agent's terminal in a run, as it is now.
     #[must_use]
     pub fn of(terminal: &Terminal, run: RunId, agent: &AgentName) -> Self {
         terminal.info(run, agent).into()
@@ -64,15 +64,15 @@ impl From<stafette_agents::terminal::TerminalInfo> for TerminalView {
     }
 }
 
-/// Why there is no terminal to look at.
+/// The reason why there is no terminal to show.
 #[derive(Debug, Error)]
 pub enum TerminalError {
     /// The run has no such agent.
     #[error("run {run} has no agent `{agent}`")]
     NoAgent {
-        /// The run.
+        /// The run that was searched.
         run: RunId,
-        /// What was asked for.
+        /// The name that was asked for.
         agent: String,
         /// The agents of the run that are in a terminal now.
         there: Vec<AgentName>,
@@ -80,21 +80,21 @@ pub enum TerminalError {
     /// The agent works without a terminal.
     #[error("{agent} is not in a terminal: its runner is `{runner}`")]
     OtherRunner {
-        /// Who.
+        /// The name of the agent.
         agent: AgentName,
-        /// How it works instead.
+        /// The runner that it uses instead.
         runner: String,
         /// The agents of the run that are in a terminal now.
         there: Vec<AgentName>,
     },
-    /// The agent's terminal is not there yet, or not any more.
+    /// The agent has no terminal yet, or no longer has one.
     #[error("{agent} has no terminal in run {run} at the moment")]
     NotThere {
-        /// The run.
+        /// The run that was searched.
         run: RunId,
-        /// Who.
+        /// The name of the agent.
         agent: AgentName,
-        /// Whether the run is over.
+        /// True if the run has ended.
         over: bool,
         /// The agents of the run that are in a terminal now.
         there: Vec<AgentName>,
@@ -102,18 +102,18 @@ pub enum TerminalError {
     /// Its program does not start again.
     #[error("{agent} does not start: {why}")]
     NoStart {
-        /// Who.
+        /// The name of the agent.
         agent: AgentName,
-        /// What happened.
+        /// The reason why the start failed.
         why: String,
     },
-    /// The run could not be looked at.
+    /// The run could not be read.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
 impl Engine {
-    /// The terminals that are there now, of one run or of all.
+    /// The present terminals of one run, or of all runs for `None`.
     #[must_use]
     pub fn terminals(&self, run: Option<RunId>) -> Vec<TerminalView> {
         let all = self.shared().terminals.list().into_iter();
@@ -128,10 +128,10 @@ impl Engine {
         all.filter(|info| info.agent.as_str() == agent).map(|info| info.run).max()
     }
 
-    /// The terminal of an agent.
+    /// Returns the terminal of an agent.
     ///
     /// # Errors
-    /// When it has none, with why that is so.
+    /// When it has none, with the reason.
     pub async fn terminal(
         &self,
         run: RunId,
@@ -140,7 +140,7 @@ impl Engine {
         let name = agent.parse::<AgentName>().ok();
         let state = self.state(run).await?;
         let over = state.status().is_final();
-        // Those of a run that is over are on their way out.
+        // The terminals of a run that has ended are about to close.
         if let Some(name) = name.as_ref().filter(|_| !over)
             && let Some(terminal) = self.shared().terminals.get(run, name)
         {
@@ -178,7 +178,7 @@ impl Engine {
         }
     }
 
-    /// Where the recording of an agent's terminal is, whether it lives or not.
+    /// The path of the recording of an agent's terminal, whether the terminal still exists or not.
     #[must_use]
     pub fn recording(&self, run: RunId, agent: &AgentName) -> PathBuf {
         recording_file(&self.shared().settings.recordings(), run, agent)

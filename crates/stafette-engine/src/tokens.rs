@@ -1,4 +1,4 @@
-//! Which agent a token belongs to: what is reported with it is reported by that agent.
+//! Maps a token to its agent: a report made with it counts as that agent's.
 //!
 //! The token of a turn follows from its key and from a secret of the project, so that a turn which
 //! survives its daemon can report to the next one.
@@ -14,7 +14,7 @@ use stafette_agents::seal;
 use stafette_core::{AgentName, RunId, TurnKey};
 use uuid::Uuid;
 
-/// The tokens of all sessions that live.
+/// The tokens of all active sessions.
 #[derive(Clone, Debug)]
 pub(crate) struct Tokens {
     known: Arc<Mutex<HashMap<String, (TurnKey, AgentName)>>>,
@@ -22,8 +22,8 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    /// With the secret that is kept in `folder`. Where it cannot be kept, tokens are good for as long
-    /// as the process lives.
+    /// Opens it with the secret that is stored in `folder`. Where it cannot be stored, tokens are
+    /// valid only as long as the process lives.
     pub(crate) fn open(folder: &Path) -> Self {
         let path = folder.join("token-secret");
         let kept = fs::read_to_string(&path).ok().filter(|secret| secret.len() >= 64);
@@ -37,8 +37,8 @@ impl Tokens {
         Tokens { known: Arc::default(), secret: secret.into() }
     }
 
-    /// The token for an agent's session that begins with this turn; those of earlier turns of the same
-    /// handoff are no longer good. A turn that is delivered again has the token that it had.
+    /// Issues the token for an agent's session that begins with this turn; those of earlier turns
+    /// of the same handoff become invalid. A turn that is delivered again keeps its token.
     pub(crate) fn issue(&self, turn: TurnKey, agent: &AgentName) -> String {
         let token = seal::proof(&self.secret, &format!("{turn} {agent}"));
         let mut known = self.lock();
@@ -47,7 +47,7 @@ impl Tokens {
         token
     }
 
-    /// The token that an agent's session has, if it has one.
+    /// The token of an agent's session, if it has one.
     pub(crate) fn of(&self, run: RunId, agent: &AgentName) -> Option<String> {
         let known = self.lock();
         let is_own = |owner: &(TurnKey, AgentName)| owner.0.run == run && owner.1 == *agent;
@@ -55,12 +55,12 @@ impl Tokens {
         own.next().map(|(token, _)| token.clone())
     }
 
-    /// The agent that it belongs to, and the turn that its session began with.
+    /// The agent that a token belongs to, and the turn that its session began with.
     pub(crate) fn owner(&self, token: &str) -> Option<(TurnKey, AgentName)> {
         self.lock().get(token).cloned()
     }
 
-    /// The run is over, and its tokens with it.
+    /// Removes the tokens of a run that has ended.
     pub(crate) fn forget(&self, run: RunId) {
         self.lock().retain(|_, owner| owner.0.run != run);
     }

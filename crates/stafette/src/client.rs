@@ -1,4 +1,4 @@
-//! Speaks to the daemon: HTTP on its socket.
+//! Talks to the daemon: HTTP on its socket.
 
 mod live;
 
@@ -21,7 +21,7 @@ use tokio::net::UnixStream;
 use crate::exit::{Exit, Failure};
 pub(crate) use live::{Live, Piece};
 
-/// A way to the daemon of one project.
+/// A connection to the daemon of one project.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     socket: PathBuf,
@@ -49,7 +49,7 @@ impl Client {
         parse(self.request(Method::DELETE, path, None).await?).await
     }
 
-    /// An answer that is not JSON.
+    /// Returns a response that is not JSON, as text.
     pub(crate) async fn text(&self, path: &str) -> Result<String, Failure> {
         let response = self.request(Method::GET, path, None).await?;
         if !response.status().is_success() {
@@ -59,12 +59,12 @@ impl Client {
         Ok(String::from_utf8_lossy(&body.to_bytes()).into_owned())
     }
 
-    /// Whether somebody answers.
+    /// True if a daemon answers.
     pub(crate) async fn is_up(&self) -> bool {
         self.get::<Value>("/healthz").await.is_ok()
     }
 
-    /// The lines of a stream, as they come.
+    /// Returns the lines of a stream, as they arrive.
     pub(crate) async fn lines(&self, path: &str) -> Result<Lines, Failure> {
         let response = self.request(Method::GET, path, None).await?;
         if !response.status().is_success() {
@@ -73,8 +73,8 @@ impl Client {
         Ok(Lines { body: response.into_body(), held: Vec::new() })
     }
 
-    /// A stream of bytes in both directions, which the daemon speaks `protocol` on. It is told the
-    /// `token` of the session that we belong to, if there is one.
+    /// Opens a stream of bytes in both directions, on which the daemon speaks `protocol`. The
+    /// `token` of the session that this process belongs to is sent along, if there is one.
     pub(crate) async fn stream(
         &self,
         path: &str,
@@ -127,7 +127,7 @@ impl Client {
             .uri(path)
             .header(HOST, "localhost")
             .header(CONTENT_TYPE, "application/json");
-        // Whoever calls us within a trace has put it there.
+        // A caller that works within a trace has set this variable.
         let within = std::env::var("TRACEPARENT").ok();
         if let Some(within) = within.and_then(|text| text.parse::<Traceparent>().ok()) {
             request = request.header("traceparent", within.to_string());
@@ -139,7 +139,7 @@ impl Client {
     }
 }
 
-/// The daemon ended while we spoke with it.
+/// The failure for a daemon that ended during the conversation.
 pub(crate) fn gone() -> Failure {
     Failure::new(Exit::NoDaemon, "The daemon went away")
         .fix("start it again with `stafette up`; nothing that it acknowledged is lost")
@@ -160,7 +160,7 @@ async fn parse<T: DeserializeOwned>(response: Response<Incoming>) -> Result<T, F
     Err(refusal(serde_json::from_slice(&bytes).map_err(odd)?))
 }
 
-/// What a person is told of a problem.
+/// Turns a problem of the daemon into a failure for people.
 fn refusal(problem: Problem) -> Failure {
     let code = if problem.status == 422 || problem.code.starts_with("usage_") {
         Exit::Usage
@@ -185,7 +185,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// The next line; nothing at the end.
+    /// Returns the next line; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Value>, Failure> {
         loop {
             if let Some(end) = self.held.iter().position(|byte| *byte == b'\n') {

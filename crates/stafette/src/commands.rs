@@ -1,4 +1,4 @@
-//! One file a command.
+//! One file per command.
 
 mod alerts;
 mod answer;
@@ -51,13 +51,13 @@ use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::project::Project;
 
-/// What every command gets.
+/// The options and state that every command gets.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     pub(crate) output: Output,
     pub(crate) yes: bool,
     pub(crate) project: Option<std::path::PathBuf>,
-    /// The database that was named for the runs.
+    /// The database for the runs, if the user named one.
     pub(crate) store: Option<String>,
 }
 
@@ -67,7 +67,7 @@ impl Context {
         Ok(Project { database: self.store.clone(), ..project })
     }
 
-    /// Asks for a yes; `--yes` gives it, and without a terminal there is none.
+    /// Asks for a confirmation; `--yes` gives it, and without a terminal the answer is no.
     pub(crate) fn confirm(&self, question: &str) -> Result<bool, Failure> {
         use std::io::{IsTerminal, Write};
         if self.yes {
@@ -152,7 +152,7 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Bench(arguments) => bench::run(&context, arguments).await,
         Command::Top => top::run(&context).await,
         Command::Tidy(arguments) => tidy::run(&context, arguments).await,
-        // The commands that wait for nothing are done already.
+        // The commands that need no runtime have been handled already.
         _ => Ok(Exit::Ok),
     }
 }
@@ -170,7 +170,7 @@ pub(crate) fn run_path(run: Option<&str>, rest: &str) -> String {
     format!("/v1/runs/{}{rest}", segment(run.unwrap_or("latest")))
 }
 
-/// A part of an address, whatever a person typed.
+/// Encodes text that a person typed as a part of an address.
 pub(crate) fn segment(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {
@@ -182,8 +182,8 @@ pub(crate) fn segment(text: &str) -> String {
         .collect()
 }
 
-/// The daemon of the project that we are in, started when none runs. Says so when it has runs that wait
-/// for somebody to continue them.
+/// Connects to the daemon of the present project, and starts it when none runs. Prints a notice
+/// when it has runs that wait to be continued.
 pub(crate) async fn daemon(context: &Context) -> Result<crate::client::Client, Failure> {
     let client = daemon::reach(&context.project()?).await?;
     let health: serde_json::Value = client.get("/healthz").await?;

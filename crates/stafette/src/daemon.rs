@@ -36,12 +36,12 @@ use background_tasks::BackgroundTasks;
 use door::Wanted;
 use knowledge_gate::KnowledgeGate;
 
-/// How long a daemon may take to answer for the first time, or to end. One that dies is not waited
-/// for, so this is for machines that are slow, and for stores that are large.
+/// The time limit for a daemon's first answer, or its end. One that dies is not waited for, so this
+/// is for machines that are slow, and for stores that are large.
 const START: Duration = Duration::from_secs(60);
 
-/// A way to the project's daemon, which is started when none runs. Stopped runs stay stopped until
-/// somebody acts: to look at them must not start agents.
+/// Connects to the project's daemon, which is started when none runs. Stopped runs stay stopped
+/// until the user acts: looking at them must not start agents.
 pub(crate) async fn reach(project: &Project) -> Result<Client, Failure> {
     let client = Client::new(&project.socket());
     if !client.is_up().await {
@@ -56,13 +56,13 @@ pub(crate) async fn start(
     client: &Client,
     arguments: &[&str],
 ) -> Result<(), Failure> {
-    // One that is on its way out still holds what the next one needs.
+    // A daemon that is stopping still holds resources that the next one needs.
     wait_until_down(project, client).await?;
     let child = spawn(project, arguments)?;
     wait_until_up(project, client, child).await
 }
 
-/// A way to the project's daemon, if one runs.
+/// Connects to the project's daemon, if one runs.
 pub(crate) async fn find(project: &Project) -> Result<Client, Failure> {
     let client = Client::new(&project.socket());
     match client.is_up().await {
@@ -72,7 +72,7 @@ pub(crate) async fn find(project: &Project) -> Result<Client, Failure> {
     }
 }
 
-/// Starts a daemon that outlives us.
+/// Starts a daemon that outlives this process.
 fn spawn(project: &Project, arguments: &[&str]) -> Result<Child, Failure> {
     let state = project.state()?;
     let log = log_file(&state)?;
@@ -109,7 +109,7 @@ async fn wait_until_up(
         if client.is_up().await {
             return Ok(());
         }
-        // The one that we started gives up when another one is on its way, which holds the lock.
+        // The one that we started gives up when another one is starting, which holds the lock.
         let gave_up = child.try_wait().is_ok_and(|status| status.is_some());
         if gave_up && lock(&project.state()?).is_ok() {
             break;
@@ -118,12 +118,12 @@ async fn wait_until_up(
     }
     let log = project.root.join(".stafette/daemon.log");
     let text = fs::read_to_string(&log).unwrap_or_default();
-    // A daemon that cannot start says why in its last line, as it would to a program.
+    // A daemon that cannot start reports the reason in its last line, in the form for programs.
     let last = text.lines().last().unwrap_or_default();
     if let Some(failure) = Failure::from_json(last) {
         return Err(failure);
     }
-    // On a full disk not even the log can be written: then the store tells.
+    // On a full disk not even the log can be written: then the store shows the reason.
     if let Ok(Home::File(path)) = Home::of(project) {
         store::open_file(&path).map(drop)?;
     }
@@ -147,8 +147,8 @@ async fn wait_until_down(project: &Project, client: &Client) -> Result<(), Failu
     Err(does_not_end())
 }
 
-/// Returns once the daemon with this number holds the project no more. It answers for as long as it
-/// waits for what runs.
+/// Returns once the daemon with this process id no longer holds the project. It answers as long as
+/// it waits for running work.
 pub(crate) async fn wait_until_gone(
     project: &Project,
     client: &Client,
@@ -171,7 +171,7 @@ fn does_not_end() -> Failure {
         .fix("see .stafette/daemon.log, and end it by hand")
 }
 
-/// The daemon's log, to be written at its end.
+/// Opens the daemon's log, for appending.
 pub(crate) fn log_file(state: &Path) -> Result<File, Failure> {
     let path = log_path(state);
     rotation::open(&path).map_err(|error| {
@@ -183,7 +183,7 @@ fn log_path(state: &Path) -> PathBuf {
     state.join("daemon.log")
 }
 
-/// Finishes or takes back a change that the last daemon died in.
+/// Finishes or rolls back a change during which the last daemon died.
 async fn recover_changes(engine: &Engine) {
     match engine.changes(async |changes| changes.recover().await).await {
         Ok(recovered) => tracing::debug!(?recovered, "changes are whole"),
@@ -191,26 +191,26 @@ async fn recover_changes(engine: &Engine) {
     }
 }
 
-/// This program, to be started once more.
+/// The path of this program, for starting it once more.
 pub(crate) fn program() -> Result<PathBuf, Failure> {
     std::env::current_exe()
         .map_err(|error| Failure::failed("This program cannot find itself").because(&error))
 }
 
-/// How a daemon is to be run.
+/// The settings of a daemon.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Daemon {
     pub(crate) door: cli::Door,
-    /// A workflow that is trusted because its caller wrote it.
+    /// The hash of a workflow that is trusted because its caller wrote it.
     pub(crate) trusted: Option<String>,
-    /// Nobody else should find it: a run in the foreground.
+    /// True if no other process should find it: a run in the foreground.
     pub(crate) private: bool,
-    /// Runs that were stopped are not continued before somebody acts.
+    /// True if stopped runs are not continued before the user acts.
     pub(crate) held: bool,
 }
 
 impl Daemon {
-    /// Runs until it is told to stop.
+    /// Runs until it is asked to stop.
     pub(crate) async fn run(
         self,
         project: &Project,
@@ -247,7 +247,7 @@ impl Daemon {
             around.with(stages, &engine);
         }
         let socket = project.socket();
-        // Ours alone by the lock, so a socket that is there is a dead daemon's.
+        // This process holds the lock, so an existing socket is that of a dead daemon.
         let _ = fs::remove_file(&socket);
         let bound = project.make_socket_folder().and_then(|()| UnixListener::bind(&socket));
         let listener = bound.map_err(|error| {
@@ -263,7 +263,7 @@ impl Daemon {
         let url = match self.wanted(project)? {
             Some(wanted) => Some(wanted.open(&edge).await?),
             None => {
-                // A browser may wait where the last daemon's page was.
+                // A browser may wait at the address of the last daemon's page.
                 if !self.private {
                     edge.reopen().await;
                 }
@@ -291,12 +291,12 @@ impl Daemon {
         Ok(())
     }
 
-    /// Brings the team's own program up, when the workflow has one.
+    /// Starts the team's own program, if the workflow has one.
     fn start_own(&self, project: &Project, engine: &Engine) {
         let Ok(workflow) = (self.workflows(project))() else { return };
         let Some(own) = workflow.own else { return };
         let engine = engine.clone();
-        // Nobody who wants to talk to us waits until it has settled.
+        // Clients do not have to wait until it has settled.
         tokio::spawn(async move {
             engine.released().await;
             if let Err(why) = engine.start_own(&own, &workflow.changes).await {
@@ -305,8 +305,8 @@ impl Daemon {
         });
     }
 
-    /// What is known and planned, when the workflow wants it kept. It is opened once: runs that want
-    /// something else do not begin before another daemon (`knowing.rs`).
+    /// Knowledge and plans, if the workflow wants them kept. They are opened once: runs that want
+    /// other settings do not begin before another daemon (`knowledge_gate.rs`).
     fn stages(&self, project: &Project, state: &Path) -> Result<Option<Stages>, Failure> {
         let Ok(Some(knowledge)) = self.workflows(project)().map(|workflow| workflow.knowledge)
         else {
@@ -322,7 +322,7 @@ impl Daemon {
         })
     }
 
-    /// Keeps the coordination folder, when the workflow wants one.
+    /// Maintains the coordination folder, if the workflow wants one.
     fn coordinate(&self, project: &Project, engine: &Engine, state: &Path) {
         let read = self.workflows(project);
         let Ok(Some(wanted)) = read().map(|workflow| workflow.coordination) else { return };
@@ -341,12 +341,12 @@ impl Daemon {
         }
     }
 
-    /// The door that flags or the workflow ask for.
+    /// The listener that flags or the workflow ask for.
     fn wanted(&self, project: &Project) -> Result<Option<Wanted>, Failure> {
         if self.private {
             return Ok(None);
         }
-        // What a repository says about doors counts once its user has allowed it.
+        // The listener settings of a repository count once its user has allowed them.
         let allowed = project.load().ok().filter(|loaded| {
             let by_caller = self.trusted.as_ref().is_some_and(|hash| *hash == loaded.hash);
             by_caller || trust::is_trusted(project, loaded)
@@ -404,7 +404,7 @@ async fn open(
     })
 }
 
-/// Takes the lock; someone who only looks whether it is free has it for a moment.
+/// Takes the lock; a process that only checks whether it is free holds it for a moment.
 async fn take(state: &Path) -> Result<File, Failure> {
     for _ in 0..50 {
         if let Ok(file) = lock(state) {
@@ -415,7 +415,7 @@ async fn take(state: &Path) -> Result<File, Failure> {
     lock(state)
 }
 
-/// Held for as long as the daemon lives: there is one for each project.
+/// Locks the project as long as the daemon lives: there is one for each project.
 fn lock(state: &Path) -> Result<File, Failure> {
     let path = state.join("daemon.lock");
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
@@ -431,7 +431,7 @@ fn lock(state: &Path) -> Result<File, Failure> {
 
 fn restrict(socket: &Path) {
     use std::os::unix::fs::PermissionsExt;
-    // The folder is closed to others already; this is the second door.
+    // The folder is closed to others already; this is the second barrier.
     let _ = fs::set_permissions(socket, fs::Permissions::from_mode(0o600));
 }
 

@@ -1,4 +1,4 @@
-//! How a command ends: exit codes, and errors that say what to do.
+//! The end of a command: exit codes, and errors with a fix.
 
 use std::process::ExitCode;
 
@@ -6,21 +6,21 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Exit {
-    /// It worked.
+    /// The command did what it was asked to.
     Ok = 0,
-    /// It did not.
+    /// The command failed for any other reason.
     Failed = 1,
-    /// It was called wrongly.
+    /// The command was called wrongly.
     Usage = 2,
     /// A person has to decide something first.
     NeedsPerson = 3,
     /// The budget is reached.
     Budget = 4,
-    /// It was tried and taken back.
+    /// It was tried and rolled back.
     RolledBack = 5,
-    /// Somebody else has the lock, or it was lost.
+    /// Another holder has the lock, or it was lost.
     Lock = 6,
-    /// No daemon answers.
+    /// No daemon answers for this project.
     NoDaemon = 7,
     /// A person pressed Ctrl-C.
     Interrupted = 130,
@@ -32,7 +32,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// What happened, why, and what to do next.
+/// A failure: what happened, why, and what to do next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Failure {
     pub(crate) what: String,
@@ -68,7 +68,7 @@ impl Failure {
         Some(Failure { what: part("message")?, why: part("why")?, fix: part("fix")?, code })
     }
 
-    /// The reason, with all reasons behind it.
+    /// Adds the error, with all its causes.
     pub(crate) fn because(self, error: &dyn std::error::Error) -> Self {
         let mut why = error.to_string();
         let mut next = error.source();

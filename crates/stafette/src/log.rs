@@ -1,6 +1,5 @@
-//! The daemon's own log: a line for each thing worth knowing, on standard error. When that is the
-//! daemon's file, it is put aside before it gets too large, and all that is written goes on in
-//! another.
+//! The daemon's own log: a line for each notable event, on standard error. When that is the
+//! daemon's file, it is rotated before it gets too large, and writing continues in a new one.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -18,21 +17,21 @@ use stafette_telemetry::rotation::Rotation;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber, span};
 
-/// How large the log gets, and how many older ones are kept.
+/// The maximum size of the log, and the number of older ones that are kept.
 const ROTATION: Rotation = Rotation { bytes: 8 << 20, files: 3 };
 
-/// Writes what is logged to standard error from now on; a second call changes nothing. `path` is
-/// where the log of a daemon in the background is.
+/// Writes log lines to standard error from now on; a second call changes nothing. `path` is the log
+/// of a daemon in the background.
 pub(crate) fn start(path: &Path) {
     let file = LogFile::of(path);
     let _ = tracing::subscriber::set_global_default(Lines { next: AtomicU64::new(1), file });
 }
 
-/// The file that standard error is, when that is the daemon's.
+/// The file behind standard error, when that is the daemon's.
 struct LogFile {
     path: PathBuf,
     rotation: Rotation,
-    /// One at a time makes room.
+    /// Lets one thread at a time make room.
     turn: Mutex<()>,
 }
 
@@ -44,17 +43,17 @@ impl LogFile {
         ours.then(|| LogFile { path: path.to_owned(), rotation, turn: Mutex::default() })
     }
 
-    /// Puts the file aside when it has no room for so much more.
+    /// Rotates the file when it has no room for this many bytes more.
     fn make_room(&self, more: usize) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        // Others write to it as well: what it holds is known to the system alone.
+        // Others write to it as well: only the system knows its size.
         let held =
             fstat(std::io::stderr()).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
         if !self.rotation.is_due(held, more as u64) {
             return;
         }
         let to_both = is_file(std::io::stdout(), &self.path);
-        // A file that cannot be put aside is written on.
+        // A file that cannot be rotated is written on.
         let Ok(file) = self.rotation.begin_anew(&self.path) else { return };
         let _ = dup2_stderr(&file);
         if to_both {
@@ -63,13 +62,13 @@ impl LogFile {
     }
 }
 
-/// Whether a stream goes to a file.
+/// True if a stream goes to a file.
 fn is_file(stream: impl AsFd, path: &Path) -> bool {
     let (Ok(stream), Ok(file)) = (fstat(stream), std::fs::metadata(path)) else { return false };
     (stream.st_dev, stream.st_ino) == (file.dev(), file.ino())
 }
 
-/// The smallest subscriber that is of use here: no spans, no filters but the level.
+/// The smallest subscriber that is useful here: no spans, no filters but the level.
 struct Lines {
     next: AtomicU64,
     file: Option<LogFile>,
@@ -102,7 +101,7 @@ impl Subscriber for Lines {
         if let Some(file) = &self.file {
             file.make_room(line.text.len());
         }
-        // Nowhere to complain to when the log itself cannot be written.
+        // There is no place to report that the log itself cannot be written.
         let _ = std::io::stderr().lock().write_all(line.text.as_bytes());
     }
 }

@@ -1,4 +1,4 @@
-//! The command line: reads what a person typed, asks the daemon, and says what came of it.
+//! The command line: parses the arguments, asks the daemon, and prints the result.
 
 mod cli;
 mod client;
@@ -16,18 +16,18 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// What the launcher of sandboxes is called by.
+/// The first argument that selects the launcher of sandboxes.
 const SANDBOXED: &str = "sandboxed";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|word| word == SANDBOXED) {
-        // Before anything else: it restricts the one thread that it has.
+        // Before anything else: it restricts the only thread that it has.
         return stafette_sandbox::sandboxed(arguments);
     }
     let cli = cli::Cli::parse();
     if let cli::Command::Play { script } = &cli.command {
-        // A scripted agent's turn has a status of its own.
+        // A scripted agent's turn has an exit status of its own.
         return stafette_agents::scripted::play(script);
     }
     let output = output::Output::new(cli.json);

@@ -1,4 +1,4 @@
-//! How results and talk are printed: data on standard output, talk on standard error.
+//! Prints results and messages: data on standard output, messages on standard error.
 
 use std::io::{IsTerminal, Write};
 
@@ -7,14 +7,14 @@ use serde_json::json;
 
 use crate::exit::Failure;
 
-/// Where things go, and in which form.
+/// The form and the destination of the output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     pub(crate) json: bool,
     colour: bool,
 }
 
-/// A shade of meaning; nothing is said by colour alone.
+/// The meaning of a text; nothing is expressed by colour alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tone {
     Good,
@@ -28,19 +28,19 @@ impl Output {
         Output { json, colour: colour_wanted() && std::io::stderr().is_terminal() }
     }
 
-    /// A result for programs, on one line.
+    /// Prints a result for programs, on one line.
     pub(crate) fn data(self, value: &impl Serialize) {
         let text = serde_json::to_string(value).expect("our own types are JSON");
         self.line(&text);
     }
 
-    /// A line of the result.
+    /// Prints a line of the result.
     pub(crate) fn line(self, text: &str) {
-        // A reader that went away has heard enough.
+        // A reader that went away needs no more output.
         let _ = writeln!(std::io::stdout().lock(), "{text}");
     }
 
-    /// A line of talk, which programs need not hear.
+    /// Prints a message, which programs need not read.
     pub(crate) fn say(self, text: &str) {
         let _ = writeln!(std::io::stderr().lock(), "{text}");
     }
@@ -58,7 +58,7 @@ impl Output {
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
-    /// A table for people: columns as wide as they need to be, the last one as long as it is.
+    /// Prints a table for people: columns as wide as needed, the last one unpadded.
     pub(crate) fn table(self, head: &[&str], rows: Vec<Vec<String>>) {
         let head: Vec<String> = head.iter().map(|word| word.to_uppercase()).collect();
         let rows: Vec<Vec<String>> = std::iter::once(head)
@@ -94,13 +94,13 @@ impl Output {
     }
 }
 
-/// Whether the user has nothing against colours.
+/// True if the user does not object to colours.
 pub(crate) fn colour_wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Text that agents wrote must not steer the terminal: no control characters but line breaks, and
-/// nothing that turns the direction of writing.
+/// Makes text of agents safe for the terminal: no control characters but line breaks, and none that
+/// change the direction of writing.
 pub(crate) fn plain(text: &str) -> String {
     let shown = |c: char| match c {
         '\n' => '\n',
@@ -120,7 +120,7 @@ pub(crate) fn count(n: usize, thing: &str) -> String {
     }
 }
 
-/// One line of at most `width` characters.
+/// Shortens a text to one line of at most `width` characters.
 pub(crate) fn short(text: &str, width: usize) -> String {
     let line = text.lines().next().unwrap_or_default();
     if line.chars().count() <= width && text.lines().nth(1).is_none() {

@@ -1,4 +1,4 @@
-//! The project: where its workflow and its state are.
+//! The project: the places of its workflow and its state.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,27 +12,27 @@ use stafette_core::workflow::file;
 
 use crate::exit::{Exit, Failure};
 
-/// The file that says what the agents do.
+/// The name of the workflow file.
 pub(crate) const WORKFLOW: &str = "stafette.toml";
 
 /// A folder with a workflow.
 #[derive(Clone, Debug)]
 pub(crate) struct Project {
     pub(crate) root: PathBuf,
-    /// The database that its user wants the runs in, if one was named.
+    /// The database for the runs, if the user named one.
     pub(crate) database: Option<String>,
 }
 
-/// A workflow with what identifies it.
+/// A workflow with its hash.
 #[derive(Clone, Debug)]
 pub(crate) struct Loaded {
     pub(crate) workflow: Workflow,
-    /// Changes whenever anything that would be run changes.
+    /// The hash of everything that would be run; it changes with any of it.
     pub(crate) hash: String,
 }
 
 impl Project {
-    /// The named folder, or the nearest one above this one that has a workflow.
+    /// The named folder, or the nearest one above the present one that has a workflow.
     pub(crate) fn find(named: Option<&Path>) -> Result<Project, Failure> {
         let here = match named {
             Some(folder) => folder.to_owned(),
@@ -58,7 +58,7 @@ impl Project {
         self.root.join(WORKFLOW)
     }
 
-    /// The folder for state; made when it is not there.
+    /// The folder for state; created when it does not exist.
     pub(crate) fn state(&self) -> Result<PathBuf, Failure> {
         let folder = self.root.join(".stafette");
         let make = || -> std::io::Result<()> {
@@ -87,7 +87,8 @@ impl Project {
         self.root.join(".stafette/store.db")
     }
 
-    /// The daemon's socket. Socket names are short by law, so a deep project gets one elsewhere.
+    /// The path of the daemon's socket. Socket paths have a short limit, so a deep project gets one
+    /// elsewhere.
     pub(crate) fn socket(&self) -> PathBuf {
         let near = self.root.join(".stafette/daemon.sock");
         if near.as_os_str().len() < 100 {
@@ -98,7 +99,7 @@ impl Project {
         folder.join(format!("stafette-{name}.sock"))
     }
 
-    /// Makes the folder of a socket that is not in the project.
+    /// Creates the folder of a socket that is not in the project.
     pub(crate) fn make_socket_folder(&self) -> std::io::Result<()> {
         use std::os::unix::fs::{DirBuilderExt, MetadataExt};
         let folder = shared_folder();
@@ -109,14 +110,14 @@ impl Project {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
-        // Where everybody may write, somebody else may have been first.
+        // In a folder that every user may write, another user may have been first.
         let found = fs::symlink_metadata(&folder)?;
         let ours = found.is_dir() && found.uid() == user() && found.mode() & 0o077 == 0;
         let why = || format!("{} is not ours alone", folder.display());
         ours.then_some(()).ok_or_else(|| std::io::Error::other(why()))
     }
 
-    /// The workflow, checked. Errors are shown as the checker shows them.
+    /// Loads the workflow and checks it. Errors are shown as the checker shows them.
     pub(crate) fn load(&self) -> Result<Loaded, Failure> {
         let path = self.file();
         let text = read(&path)?;
@@ -145,8 +146,8 @@ impl Project {
         Library::of(Some(&self.root))
     }
 
-    /// Everything that decides what is run: the workflow, and the scripts and profiles that it
-    /// names. A profile that comes with the program changes only with it.
+    /// The hash of everything that decides what is run: the workflow, and the scripts and profiles
+    /// that it names. A built-in profile changes only with the program.
     fn hash(&self, text: &str, workflow: &Workflow) -> String {
         let mut hasher = Sha256::new();
         hasher.update(text.as_bytes());
@@ -166,15 +167,15 @@ impl Project {
     }
 }
 
-/// The texts of the profiles that the workflow names and that are files. They go along with it: what
-/// somebody writes into those files later is looked at again before it is run.
+/// The texts of the profiles that the workflow names and that are files. They are kept with it:
+/// later changes of those files need trust again before they are run.
 fn texts(workflow: &Workflow, library: &Library) -> BTreeMap<String, String> {
     let named = workflow.agents.values().filter_map(|agent| agent.profile.as_ref());
     let text = |name: &String| Some((name.clone(), fs::read_to_string(library.file(name)?).ok()?));
     named.filter_map(text).collect()
 }
 
-/// A text file of ours, with an error that says which.
+/// Reads a text file, with an error that names the file.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     fs::read_to_string(path).map_err(|error| {
         Failure::new(Exit::Usage, format!("{} cannot be read", path.display())).because(&error)
@@ -185,7 +186,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Where the sockets of deep projects are when the system has no place for them.
+/// The folder for the sockets of deep projects when the system has none.
 fn shared_folder() -> PathBuf {
     std::env::temp_dir().join(format!("stafette-{}", user()))
 }
@@ -194,7 +195,7 @@ fn user() -> u32 {
     rustix::process::getuid().as_raw()
 }
 
-/// Who is asking, for the record.
+/// The name of the user, for the record.
 pub(crate) fn person() -> String {
     std::env::var("USER").unwrap_or_else(|_| "someone".to_owned())
 }

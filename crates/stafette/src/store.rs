@@ -1,4 +1,4 @@
-//! Where the runs are: a file of the project, or a database.
+//! The place of the runs: a file of the project, or a database.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,30 +13,30 @@ use crate::exit::Failure;
 use crate::project::Project;
 use crate::trust;
 
-/// Names a database for whoever is started here; programs that are started by us get it this way
-/// too, since everybody can see what they are called with.
+/// Names a database for processes started here; the daemon gets it this way too, since every user
+/// can see the arguments of a process.
 pub(crate) const VARIABLE: &str = "STAFETTE_STORE";
 
-/// Says which database the runs went to, without its password. A daemon that is not told of one
-/// would otherwise begin with none of them, in an empty file.
+/// The file that records which database the runs went to, without its password. A daemon that is
+/// given none would otherwise begin without any runs, in an empty file.
 const NOTE: &str = "store.place";
 
-/// Where the runs are.
+/// The place of the runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Home {
-    /// A SQLite file.
+    /// A SQLite file at this path.
     File(PathBuf),
     /// A PostgreSQL database, by its address.
     Database(String),
 }
 
 impl Home {
-    /// What the flag, the environment or the workflow says, in that order.
+    /// The setting of the flag, the environment or the workflow, in that order.
     pub(crate) fn of(project: &Project) -> Result<Home, Failure> {
         if let Some(url) = &project.database {
             return Ok(Home::Database(url.clone()));
         }
-        // What a repository says counts once its user has allowed it.
+        // The setting of a repository counts once its user has allowed it.
         let allowed = project.load().ok().filter(|loaded| trust::is_trusted(project, loaded));
         let Some(name) = allowed.and_then(|loaded| loaded.workflow.store.url_env) else {
             return Ok(Home::File(project.store()));
@@ -49,7 +49,7 @@ impl Home {
         }
     }
 
-    /// Whether there can be anything yet.
+    /// True if it can have any data yet.
     pub(crate) fn exists(&self) -> bool {
         match self {
             Home::File(path) => path.exists(),
@@ -57,7 +57,7 @@ impl Home {
         }
     }
 
-    /// What to do when it is damaged.
+    /// The fix for a damaged one.
     pub(crate) fn mend(&self) -> &'static str {
         match self {
             Home::File(_) => "restore .stafette/store.db from a backup",
@@ -69,7 +69,7 @@ impl Home {
 /// A store that is open.
 pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Store>,
-    /// The index that is in the same place, if it is.
+    /// The index in the same database, if it is there.
     finder: Option<PostgresFinder>,
 }
 
@@ -83,7 +83,7 @@ impl Opened {
     }
 }
 
-/// Opens the project's store, with what to do when that fails. A daemon has it for itself.
+/// Opens the project's store, with a fix in the error. A daemon opens it exclusively.
 pub(crate) async fn open(project: &Project, daemon: bool) -> Result<Opened, Failure> {
     let note = project.state()?.join(NOTE);
     match Home::of(project)? {
@@ -138,7 +138,7 @@ fn not_opened(error: ConnectError) -> Failure {
     Failure::failed("The store cannot be opened").because(&error).fix(fix)
 }
 
-/// Opens a file, with what to do when that fails.
+/// Opens a file, with a fix in the error.
 pub(crate) fn open_file(path: &Path) -> Result<SqliteStore, Failure> {
     let limit = std::env::var("STAFETTE_STORE_MAX_BYTES").ok().and_then(|text| text.parse().ok());
     let plain = Options::default();

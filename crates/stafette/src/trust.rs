@@ -12,7 +12,7 @@ use stafette_core::workflow::Runner;
 use crate::exit::{Exit, Failure};
 use crate::project::{Loaded, Project};
 
-/// Whether the user has trusted exactly this workflow in exactly this folder.
+/// True if the user has trusted exactly this workflow in exactly this folder.
 pub(crate) fn is_trusted(project: &Project, loaded: &Loaded) -> bool {
     read().get(&name(project)).is_some_and(|hash| *hash == loaded.hash)
 }
@@ -44,8 +44,8 @@ pub(crate) fn refusal(project: &Project) -> Failure {
         .fix("look at them and allow them with `stafette trust`")
 }
 
-/// Every command that the workflow would run, by agent or hook, the files that tell how, and where it
-/// would send news.
+/// Every command that the workflow would run, by agent or hook, the files that define them, and the
+/// targets of notifications.
 pub(crate) fn commands(project: &Project, workflow: &Workflow) -> Vec<(String, String)> {
     let mut commands = Vec::new();
     let library = project.profiles();

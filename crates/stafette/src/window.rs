@@ -1,7 +1,7 @@
-//! The user's own terminal, taken over whole and always given back.
+//! The user's own terminal, taken over as a whole and always released.
 //!
 //! Invariants:
-//! - It is given back on every way out: at the end, by an error, on a panic before it is reported,
+//! - It is released on every way out: at the end, by an error, on a panic before it is reported,
 //!   and on the signals that mean the end.
 //! - Nothing that an agent printed is written to it as it is: only text, colours, and the few modes
 //!   of keyboard and mouse that [`Keyboard`] knows.
@@ -22,22 +22,22 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(crate) use canvas::Canvas;
 pub(crate) use keys::Keys;
 
-/// The size of a terminal that does not tell it.
+/// The size of a terminal that does not report it, in columns and rows.
 const PLAIN_SIZE: (u16, u16) = (80, 24);
 
-/// Another screen, empty, on which long rows do not wrap.
+/// Switches to the alternate screen, empty, on which long rows do not wrap.
 const TAKE: &str = "\x1b[?1049h\x1b[?7l\x1b[0m\x1b[2J";
 
-/// Everything as it was before.
+/// Restores the previous state.
 const GIVE_BACK: &str = "\x1b[?2026l\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
 
-/// Whom to give the terminal back to when something panics.
+/// The terminal to release when something panics.
 static TAKEN: Mutex<Option<Arc<Taken>>> = Mutex::new(None);
 
-/// Done once for all windows.
+/// The panic hook is installed once for all windows.
 static PANICS: Once = Once::new();
 
-/// The user's terminal, as long as it is ours.
+/// The user's terminal, as long as this program has it.
 #[derive(Debug)]
 pub(crate) struct Window(Arc<Taken>);
 
@@ -47,18 +47,18 @@ struct Taken {
     given_back: AtomicBool,
 }
 
-/// Whether a person sits at both ends.
+/// True if both input and output are a terminal.
 pub(crate) fn is_there() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
 impl Window {
-    /// Takes the terminal: keys come as they are typed, and the screen is ours.
+    /// Takes the terminal: keys arrive as they are typed, and the screen is ours.
     pub(crate) fn take() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut raw = before.clone();
         raw.make_raw();
-        // A read comes back after a tenth of a second, so that whoever reads can be told to stop.
+        // A read returns after a tenth of a second, so that the reader can be asked to stop.
         raw.special_codes[SpecialCodeIndex::VMIN] = 0;
         raw.special_codes[SpecialCodeIndex::VTIME] = 1;
         let taken = Arc::new(Taken { before, given_back: AtomicBool::new(false) });
@@ -78,7 +78,7 @@ impl Window {
         Ok(window)
     }
 
-    /// Columns and rows.
+    /// The width in columns and the height in rows.
     pub(crate) fn size(&self) -> (u16, u16) {
         match tcgetwinsize(io::stdout()) {
             Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col, size.ws_row),
@@ -86,7 +86,7 @@ impl Window {
         }
     }
 
-    /// Writes to it at once.
+    /// Writes to it immediately.
     pub(crate) fn write(&self, text: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
@@ -107,15 +107,15 @@ impl Taken {
             return;
         }
         let mut out = io::stdout().lock();
-        // A terminal that went away has nothing to be given back.
+        // A terminal that went away needs no release.
         let _ = write!(out, "{}{GIVE_BACK}", Keyboard::plain());
         let _ = out.flush();
-        // What was typed for an agent and not read yet is not for the shell.
+        // Keys that were typed for an agent and not read yet are not for the shell.
         let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &self.before);
     }
 }
 
-/// The signals that mean: leave.
+/// The signals that ask this program to leave.
 #[derive(Debug)]
 pub(crate) struct Signals([Signal; 4]);
 

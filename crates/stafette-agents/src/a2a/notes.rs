@@ -1,5 +1,5 @@
-//! Which remote tasks an agent has in a run, noted down before anything is awaited of them: a turn
-//! that is delivered again goes on with its task instead of having it done twice.
+//! Notes down the remote tasks of an agent in a run before anything is awaited of them: a turn that
+//! is delivered again continues with its task instead of having the work done twice.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,46 +11,46 @@ use stafette_core::{RunId, TurnKey};
 
 use crate::Job;
 
-/// What is at the end of a note's name.
+/// The suffix of a note's file name.
 const ENDING: &str = ".a2a.json";
 
-/// A remote task.
+/// A remote task that is noted down.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Noted {
-    /// What the other side calls it.
+    /// The task id of the remote agent.
     pub(super) task: String,
-    /// The attempt and the turn that last spoke to it.
+    /// The attempt and the turn that last used it.
     pub(super) attempt: u32,
     pub(super) turn: u32,
-    /// Whether it may still be going on.
+    /// True if it may still be in progress.
     pub(super) open: bool,
 }
 
-/// What is known about an agent's remote tasks in a run.
+/// The notes on an agent's remote tasks in a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Page {
-    /// Where they are.
+    /// The address of the remote agent.
     pub(super) url: String,
-    /// The environment variable with the token for it.
+    /// The name of the environment variable with the token for it.
     #[serde(default)]
     pub(super) bearer: Option<String>,
-    /// What the other side calls all that belongs together.
+    /// The context id that the remote agent gave to these tasks.
     #[serde(default)]
     pub(super) context: Option<String>,
-    /// By handoff.
+    /// The tasks, by handoff.
     #[serde(default)]
     pub(super) tasks: BTreeMap<String, Noted>,
 }
 
 impl Page {
-    /// The tasks that may still be going on.
+    /// The tasks that may still be in progress.
     pub(super) fn open(&self) -> Vec<String> {
         let open = self.tasks.values().filter(|noted| noted.open);
         open.map(|noted| noted.task.clone()).collect()
     }
 }
 
-/// The place where it is noted.
+/// The file with these notes.
 #[derive(Clone, Debug)]
 pub(super) struct Notes {
     place: PathBuf,
@@ -58,7 +58,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// What is noted for a job's agent. Notes about another address mean nothing here.
+    /// Opens the notes of a job's agent. Notes about another address are ignored.
     pub(super) fn of(job: &Job, url: &str) -> Self {
         let key = job.order.key;
         let place = folder(&job.scratch, key.run).join(format!("{}{ENDING}", job.order.agent));
@@ -71,7 +71,7 @@ impl Notes {
         Notes { place, page }
     }
 
-    /// What the other side calls all that belongs together.
+    /// The context id that the remote agent gave to these tasks.
     pub(super) fn context(&self) -> Option<&str> {
         self.page.context.as_deref()
     }
@@ -116,7 +116,7 @@ impl Notes {
     }
 }
 
-/// All that is noted about a run.
+/// All notes of a run.
 pub(super) fn of_run(scratch: &Path, run: RunId) -> Vec<Page> {
     let entries = fs::read_dir(folder(scratch, run)).into_iter().flatten().flatten();
     let notes = entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(ENDING));

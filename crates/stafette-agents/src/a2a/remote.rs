@@ -1,4 +1,4 @@
-//! A remote agent: its card, and what can be asked of it over JSON-RPC.
+//! A remote agent: its card, and the JSON-RPC calls to it.
 
 use std::time::Duration;
 
@@ -11,71 +11,71 @@ use thiserror::Error;
 
 use crate::output;
 
-/// Where a card is found.
+/// The path of a card on its server.
 const CARD: &str = "/.well-known/agent-card.json";
 
-/// The largest card, answer and event that is read.
+/// The largest card, answer or event that is read, in bytes.
 const LARGEST: usize = 8 * 1024 * 1024;
 
-/// How long an answer may take.
+/// The time limit for an answer.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// The version that is spoken here.
+/// The header that names the protocol version in use.
 const VERSION: (&str, &str) = (a2a_types::SVC_PARAM_VERSION, a2a_types::VERSION);
 
-/// Why a remote agent did not do what was asked of it.
+/// The reason why a request to a remote agent failed.
 #[derive(Debug, Error)]
 pub(super) enum RemoteError {
-    /// It could not be reached.
+    /// The remote agent could not be reached.
     #[error(transparent)]
     Http(#[from] HttpError),
-    /// It does not know the task.
+    /// The remote agent does not know the task.
     #[error("it does not know the task any more")]
     NoTask,
-    /// It says no.
+    /// The remote agent returned an error.
     #[error("it answers: {message} ({code})")]
     Refused {
-        /// Its code for that.
+        /// The JSON-RPC error code.
         code: i32,
-        /// In its words.
+        /// The message of the remote agent.
         message: String,
     },
-    /// It is not let in.
+    /// The remote agent refused access.
     #[error("it does not let us in (HTTP {status}): {hint}")]
     Closed {
-        /// The status.
+        /// The HTTP status code of the answer.
         status: u16,
-        /// What to do.
+        /// A hint on how to get access.
         hint: String,
     },
-    /// What it answers cannot be understood.
+    /// The answer cannot be parsed.
     #[error("what it answers cannot be understood: {why}")]
     Odd {
-        /// Why.
+        /// The reason, in a sentence.
         why: String,
     },
-    /// It cannot be worked with.
+    /// The remote agent cannot be used.
     #[error("{why}")]
     Unfit {
-        /// Why.
+        /// The reason, in a sentence.
         why: String,
     },
 }
 
 impl RemoteError {
-    /// Whether another try can go better.
+    /// True if another attempt may succeed.
     pub(super) fn may_pass(&self) -> bool {
         match self {
             RemoteError::Http(error) => error.may_pass(),
             RemoteError::NoTask | RemoteError::Odd { .. } => true,
-            // Internal errors pass; what is wrong with our request stays wrong.
+            // Internal errors pass; an error in our request stays.
             RemoteError::Refused { code, .. } => *code == a2a_types::error_code::INTERNAL_ERROR,
             RemoteError::Closed { status, .. } => *status >= 500 || *status == 429,
             RemoteError::Unfit { .. } => false,
         }
     }
 
-    /// Whether the other side may be back in a moment.
+    /// True if the remote agent may be back shortly.
     pub(super) fn is_away(&self) -> bool {
         match self {
             RemoteError::Http(error) => error.may_pass(),
@@ -85,14 +85,14 @@ impl RemoteError {
     }
 }
 
-/// A remote agent.
+/// A remote agent with the settings for calls to it.
 #[derive(Clone, Debug)]
 pub(super) struct Remote {
     rpc: Address,
     authorization: Option<String>,
-    /// The turn in its trace, when that is sent.
+    /// The trace context of the turn, sent as a header; `None` when it is not sent.
     traceparent: Option<String>,
-    /// Whether it tells by itself what happens.
+    /// True if it streams events.
     pub(super) streams: bool,
 }
 
@@ -125,7 +125,7 @@ impl Remote {
             let why = format!("the agent at {place} does not speak A2A 1 over JSON-RPC");
             return Err(RemoteError::Unfit { why });
         };
-        // A card must not lead our words and our token elsewhere.
+        // A card must not redirect our messages and our token elsewhere.
         let named = Address::parse(&way.url)?;
         if !named.is_beside(&base) {
             let why = format!("the card at {place} leads to {named}; name that server as `url`");
@@ -135,12 +135,12 @@ impl Remote {
         Ok(Remote { rpc: named.on(&base), authorization, traceparent: None, streams })
     }
 
-    /// The same for a turn, so that what the other side does becomes a part of its trace.
+    /// The same agent for a turn, so that the remote work becomes part of the turn's trace.
     pub(super) fn within(self, traceparent: Option<String>) -> Remote {
         Remote { traceparent, ..self }
     }
 
-    /// Asks for something and waits for the answer.
+    /// Makes a call and waits for the answer.
     pub(super) async fn call<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -150,7 +150,7 @@ impl Remote {
         result(answer)
     }
 
-    /// Asks for a stream of events.
+    /// Makes a call that is answered with a stream of events.
     pub(super) async fn stream(
         &self,
         method: &str,
@@ -160,7 +160,7 @@ impl Remote {
         if answer.is_stream() && answer.status == 200 {
             return Ok(Events { answer, held: Vec::new(), data: Vec::new() });
         }
-        // It says at once that it will not.
+        // The remote agent refuses immediately.
         let answer: JsonRpcResponse = document(answer).await?;
         let value: Value = result(answer)?;
         Err(RemoteError::Odd { why: format!("not a stream but {}", short(&value.to_string())) })
@@ -183,25 +183,25 @@ impl Remote {
     }
 }
 
-/// Asks in the version that is spoken here. Wherever else it leads, nobody goes there.
+/// Sends a request in this protocol version. Redirects are not followed.
 async fn ask(asked: HttpRequest, authorization: Option<&str>) -> Result<HttpResponse, HttpError> {
     let (name, version) = VERSION;
     let asked = asked.header("accept", "application/json, text/event-stream");
     asked.header(name, version).authorization(authorization).within(WITHIN).send().await
 }
 
-/// What a remote agent tells by itself.
+/// The stream of events of a remote agent.
 #[derive(Debug)]
 pub(super) struct Events {
     answer: HttpResponse,
-    /// Bytes of a line that is not whole yet.
+    /// The bytes of an incomplete line.
     held: Vec<u8>,
-    /// The lines of an event that is not whole yet.
+    /// The lines of an incomplete event.
     data: Vec<u8>,
 }
 
 impl Events {
-    /// The next event; nothing at the end. May be dropped and called again.
+    /// Returns the next event; `None` at the end. May be dropped and called again.
     pub(super) async fn next(&mut self) -> Result<Option<StreamResponse>, RemoteError> {
         loop {
             while let Some(end) = self.held.iter().position(|byte| *byte == b'\n') {

@@ -1,4 +1,4 @@
-//! What is said to a remote agent, and what it says.
+//! The messages to and from a remote agent.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::unix::process::ExitStatusExt;
@@ -17,27 +17,27 @@ use uuid::Uuid;
 use crate::acp::hearing::Hearing;
 use crate::{Job, Link, Signal, output, prompt};
 
-/// Messages that are remembered, so that none counts twice.
+/// The number of messages that are remembered, so that none counts twice.
 const REMEMBERED: usize = 4096;
 
-/// The most of a file that is kept with the answer, in bytes.
+/// The maximum size of a file that is kept with the answer, in bytes.
 const FILE: usize = 256 * 1024;
 
 /// The longest question, in characters.
 const QUESTION: usize = 4000;
 
-/// What is said in a turn.
+/// The messages of a turn.
 pub(super) struct Talk<'a> {
     job: &'a Job,
     hearing: Hearing,
     heard: HashSet<String>,
-    /// The same in order, so that the oldest can be forgotten.
+    /// The message ids in order, so that the oldest can be forgotten.
     order: VecDeque<String>,
     news: bool,
 }
 
 impl<'a> Talk<'a> {
-    /// Nothing yet.
+    /// Begins a turn without messages.
     pub(super) fn new(job: &'a Job, word: Word) -> Self {
         Talk {
             job,
@@ -48,8 +48,8 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// This turn's message: the same each time it is delivered. To a task that asked, it is the
-    /// answer; to a new one, all that there is to know.
+    /// Builds this turn's message, which is the same at each delivery. For a task that asked, it is
+    /// the answer; for a new one, everything the agent needs to know.
     pub(super) fn message(&self, answers: bool) -> Message {
         let order = &self.job.order;
         let mut parts = Vec::new();
@@ -81,7 +81,7 @@ impl<'a> Talk<'a> {
         Uuid::new_v5(&Uuid::NAMESPACE_URL, self.job.order.key.to_string().as_bytes()).to_string()
     }
 
-    /// Hears a message, once.
+    /// Takes a message, once.
     pub(super) async fn hear(&mut self, message: &Message, link: &Link) {
         let id = &message.message_id;
         if message.role == Role::User || !id.is_empty() && !self.heard.insert(id.clone()) {
@@ -100,22 +100,22 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Whether something was said since this was last asked.
+    /// True if a message has arrived since the last call.
     pub(super) fn is_news(&mut self) -> bool {
         std::mem::take(&mut self.news)
     }
 
-    /// What it said last.
+    /// The last message of the remote agent.
     pub(super) fn doing(&self) -> Option<String> {
         self.hearing.doing()
     }
 
-    /// The turn is over, and all is said.
+    /// Ends the turn after a complete answer.
     pub(super) async fn done(self, link: &Link) -> Signal {
         self.hearing.end(None, ExitStatus::from_raw(0), None, link).await
     }
 
-    /// A task has ended, or asks: what came of it.
+    /// Ends the turn with the outcome of a task that has ended or asks a question.
     pub(super) async fn end(mut self, task: Task, link: &Link) -> Signal {
         let said = task.status.message.as_ref().map(|message| text(&message.parts));
         let said = said.and_then(|said| output::plain(&said, QUESTION));
@@ -157,7 +157,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Hears what was said since this turn's message and has not been heard yet.
+    /// Takes the messages after this turn's message that have not been taken yet.
     async fn catch_up(&mut self, task: &Task, link: &Link) {
         let history = task.history.as_deref().unwrap_or_default();
         let last = self.order.back().cloned().unwrap_or_else(|| self.id());
@@ -166,14 +166,14 @@ impl<'a> Talk<'a> {
                 self.hear(message, link).await;
             }
         }
-        // Why something came to nothing is no result.
+        // The reason of a failure is no result.
         let done = matches!(task.status.state, TaskState::Completed | TaskState::InputRequired);
         if let Some(message) = task.status.message.as_ref().filter(|_| done) {
             self.hear(message, link).await;
         }
     }
 
-    /// Takes what is not text.
+    /// Takes a part that is not text.
     async fn give(&mut self, name: &str, part: &Part, outputs: &mut Fields, link: &Link) {
         let name = part.filename.as_deref().unwrap_or(name);
         let value = match &part.content {
@@ -202,7 +202,7 @@ impl<'a> Talk<'a> {
         outputs.insert(name.to_owned(), value);
     }
 
-    /// The other side asks: so does this turn, and it ends with that.
+    /// The remote agent asks: the turn asks the same question and ends with it.
     async fn asks(mut self, task: &Task, said: Option<String>, link: &Link) -> Signal {
         self.catch_up(task, link).await;
         let parts = task.status.message.iter().flat_map(|message| &message.parts);
@@ -233,7 +233,7 @@ impl<'a> Talk<'a> {
             question: Some(question),
             ..Offer::new(agent.clone(), Party::Human, Kind::Delegate, Reason::Escalation)
         };
-        // What it said so far is kept; its handoffs count when it is done.
+        // Its messages so far are kept; its handoffs count when it is done.
         let summary = self.hearing.doing().unwrap_or_default();
         let response = Response { summary, ..Response::new(agent, Outcome::Resolved) };
         let result = TurnResult { offers: vec![offer], ..TurnResult::new(response) };
@@ -241,7 +241,7 @@ impl<'a> Talk<'a> {
     }
 }
 
-/// An answer as parts of a message: its words, and its values when there are others.
+/// An answer as parts of a message: its text, and its values when there are others.
 fn answer(response: &Response) -> Vec<Part> {
     let mut parts = Vec::new();
     let words = match response.summary.as_str() {

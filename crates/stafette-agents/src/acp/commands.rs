@@ -1,4 +1,5 @@
-//! Commands that an agent has run for it: each a process group, with an end of its output kept.
+//! Commands that run on behalf of an agent: each is a process group, and the end of its output is
+//! kept.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -20,16 +21,16 @@ use crate::Job;
 use crate::exec::{CHUNK, DRAIN};
 use crate::process::Group;
 
-/// The most commands at once.
+/// The maximum number of commands at a time.
 const COMMANDS: usize = 16;
 
-/// How much output of a command is kept at most.
+/// The maximum size of a command's output that is kept, in bytes.
 const OUTPUT: usize = 1024 * 1024;
 
-/// How much is kept when the agent does not say.
+/// The size that is kept when the agent does not name one, in bytes.
 const USUAL_OUTPUT: usize = 256 * 1024;
 
-/// How a command ended.
+/// The exit status of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Exit {
     pub(super) code: Option<u32>,
@@ -42,7 +43,7 @@ impl From<ExitStatus> for Exit {
     }
 }
 
-/// What is to be seen of a command.
+/// The visible output of a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Shown {
     pub(super) text: String,
@@ -61,7 +62,7 @@ struct Output {
 impl Output {
     fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
-        // Room to grow, so that a byte is moved once and not at every read.
+        // Some room to grow, so that a byte is moved once and not at every read.
         if self.bytes.len() > self.limit + CHUNK.max(self.limit) {
             self.cut();
         }
@@ -83,7 +84,7 @@ impl Output {
             start = self.bytes.iter().take(3).take_while(|byte| middle(byte)).count();
         }
         let mut text = String::from_utf8_lossy(&self.bytes[start..]).into_owned();
-        // What stands in for a broken character is longer than it.
+        // The replacement for a broken character is longer than it.
         if let Some(over) = text.len().checked_sub(self.limit) {
             drop(text.drain(..text.ceil_char_boundary(over)));
         }
@@ -100,7 +101,7 @@ struct Running {
     task: JoinHandle<()>,
 }
 
-/// All commands of a session. To drop it is to kill them.
+/// All commands of a session. Dropping it kills them.
 #[derive(Debug, Default)]
 pub(super) struct Commands {
     running: BTreeMap<String, Running>,
@@ -109,7 +110,7 @@ pub(super) struct Commands {
 }
 
 impl Commands {
-    /// Starts a command in `folder`; its name is how it is spoken of later.
+    /// Starts a command in `folder`. Returns the id that later calls use.
     pub(super) fn start(&mut self, job: &Job, run: Run, folder: &Path) -> Result<String, String> {
         if self.running.len() >= COMMANDS {
             return Err(format!("more than {COMMANDS} commands at once: release some first"));
@@ -127,7 +128,7 @@ impl Commands {
         let words = job.within(&words);
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
-        // One pipe for both, so that they stay in order.
+        // One pipe for both streams, so that they stay in order.
         command.current_dir(folder).stdin(Stdio::null());
         command.stdout(theirs.try_clone().map_err(failed)?).stderr(theirs);
         let group = Group::beside(job, command, run.variables).map_err(failed)?;
@@ -144,16 +145,16 @@ impl Commands {
         Ok(id)
     }
 
-    /// What a command has printed.
+    /// Returns the output of a command.
     pub(super) fn show(&self, id: &str) -> Result<Shown, String> {
         let running = self.find(id)?;
-        // First how it ended: then all of its output is there.
+        // The exit status is read first: if it is there, all of the output is there as well.
         let exit = *running.exit.borrow();
         let mut output = running.output.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Shown { text: output.text(), truncated: output.truncated, exit })
     }
 
-    /// Answers when a command has ended.
+    /// Answers as soon as a command has ended.
     pub(super) fn wait(&mut self, id: &str, answer: Answer<Exit>) {
         let mut exit = match self.find(id) {
             Ok(running) => running.exit.clone(),
@@ -167,13 +168,13 @@ impl Commands {
         });
     }
 
-    /// Whether the agent waits for the end of one.
+    /// True if the agent waits for the end of one.
     pub(super) fn are_awaited(&mut self) -> bool {
         while self.waiting.try_join_next().is_some() {}
         !self.waiting.is_empty()
     }
 
-    /// Ends a command; what it printed can still be seen.
+    /// Ends a command; its output can still be read.
     pub(super) fn kill(&self, id: &str) -> Result<(), String> {
         self.find(id)?.kill.send_replace(true);
         Ok(())
@@ -183,7 +184,7 @@ impl Commands {
     pub(super) fn release(&mut self, id: &str) -> Result<(), String> {
         self.kill(id)?;
         if let Some(running) = self.running.remove(id) {
-            // It ends in its own time, but not unnoticed.
+            // It ends in its own time, but is still awaited.
             self.waiting.spawn(async move { drop(running.task.await) });
         }
         Ok(())
@@ -205,12 +206,12 @@ impl Commands {
     }
 }
 
-/// Whether a command is a line for a shell: some agents give it whole.
+/// True if a command is a line for a shell: some agents pass a whole line.
 fn is_line(command: &str) -> bool {
     command.contains(|c: char| c.is_whitespace() || "|&;<>()$`*?\"'~".contains(c))
 }
 
-/// Reads what a command prints until it has ended, or has to.
+/// Reads the output of a command until it has ended, or has to.
 async fn watch_over(
     mut group: Group,
     mut pipe: Receiver,
@@ -238,11 +239,11 @@ async fn watch_over(
                 Ok(0) | Err(_) => open = false,
             },
             status = group.leader_ends(), if ended.is_none() => {
-                // Whoever it has left behind would hold the pipe open.
+                // Processes that it left behind would hold the pipe open.
                 group.end().await;
                 ended = Some((status, Instant::now()));
             }
-            // Without anyone who could want it, it is not wanted.
+            // Without a receiver that could want it, it is not wanted.
             () = unwanted(&mut killed), if ended.is_none() => {
                 group.end().await;
                 ended = Some((group.leader_ends().await, Instant::now()));
@@ -252,7 +253,7 @@ async fn watch_over(
     }
 }
 
-/// Waits until a command is not wanted any more.
+/// Waits until a command is no longer wanted.
 async fn unwanted(killed: &mut watch::Receiver<bool>) {
     drop(killed.wait_for(|killed| *killed).await);
 }

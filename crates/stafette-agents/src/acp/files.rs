@@ -1,8 +1,7 @@
 //! Files for an agent, in its folder and nowhere else.
 //!
-//! Every step from the folder to a file is taken by itself and follows no link, so a folder that
-//! is exchanged for a link in between leads nowhere. What is written is there as a whole or not
-//! at all.
+//! Each step from the folder to a file is taken separately and follows no link, so a folder that is
+//! replaced by a link in between leads nowhere. A file is written as a whole or not at all.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -17,19 +16,19 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// The largest file that is read or written.
+/// The largest file that is read or written, in bytes.
 const FILE: u64 = 2 * 1024 * 1024;
 
-/// The deepest path.
+/// The maximum number of names in a path.
 const DEPTH: usize = 64;
 
-/// Names on a path that an agent has no business with: what is there is run, or steers the agents.
+/// Names in a path that agents must not use: their contents are run, or control the agents.
 const PROTECTED: [&str; 2] = [".stafette", ".claude"];
 
-/// What makes agents start programs, and may be looked at.
+/// Files that make agents start programs; they may be read, but not written.
 const LEVERS: [&str; 5] = [".codex", ".gemini", ".mcp.json", "opencode.json", "stafette.toml"];
 
-/// What is wanted of a path.
+/// The kind of access to a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Want {
     Read,
@@ -40,18 +39,18 @@ enum Want {
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
     named: PathBuf,
-    /// The folder without links in its name, which is what an agent sees as its own.
+    /// The folder without links in its path, which is what an agent sees as its own.
     path: PathBuf,
 }
 
 impl Folder {
-    /// The folder at this path.
+    /// Opens the folder at this path.
     pub(super) fn at(path: &Path) -> io::Result<Folder> {
         let named = std::path::absolute(path)?;
         Ok(Folder { path: named.canonicalize()?, named })
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -67,7 +66,7 @@ impl Folder {
         let failed = |error: io::Error| format!("{} cannot be read: {error}", path.display());
         let (last, way) = names.split_last().ok_or_else(|| refusal(path, "is a folder"))?;
         let parent = self.walk(way, false).map_err(failed)?;
-        // Whoever opens a pipe would wait for its writer.
+        // Opening a named pipe would wait for its writer.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = openat(&parent, *last, flags, Mode::empty());
         let file = file.map_err(|error| failed(explained(error)))?;
@@ -89,7 +88,7 @@ impl Folder {
         Ok(text.split_inclusive('\n').skip(skipped).take(taken).collect())
     }
 
-    /// Writes a file, with the folders on the way to it.
+    /// Writes a file, and creates the folders on the path to it.
     pub(super) fn write(&self, path: &Path, text: &str) -> Result<(), String> {
         let names = self.names(path, Want::Write)?;
         if text.len() as u64 > FILE {
@@ -120,7 +119,7 @@ impl Folder {
             Ok(fsync(&parent)?)
         };
         put().map_err(|error| {
-            // Only there when the renaming did not happen.
+            // Only there if the renaming did not happen.
             let _ = unlinkat(&parent, &*temporary, AtFlags::empty());
             failed(error)
         })
@@ -161,7 +160,7 @@ impl Folder {
         Ok(names)
     }
 
-    /// Opens the folder at the end of a way, and makes what is missing on it if wanted.
+    /// Opens the folder at the end of a path, and creates missing folders if `make` is set.
     fn walk(&self, way: &[&OsStr], make: bool) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let mut at = open(&self.path, flags, Mode::empty())?;
@@ -182,15 +181,15 @@ impl Folder {
     }
 }
 
-/// Whether something on the way is not for agents. Names are compared without case, since some
-/// file systems do so too.
+/// True if a name in the path is not for agents. Names are compared without case, since some file
+/// systems do so too.
 fn protected(names: &[&OsStr], want: Want) -> bool {
     let is = |name: &OsStr, wanted: &str| name.eq_ignore_ascii_case(wanted);
     if names.iter().any(|name| PROTECTED.iter().any(|wanted| is(name, wanted))) {
         return true;
     }
     match want {
-        // Its configuration can name programs too.
+        // The configuration of an agent can name programs too.
         Want::Write => {
             names.iter().any(|name| is(name, ".git") || LEVERS.iter().any(|lever| is(name, lever)))
         }
@@ -202,7 +201,7 @@ fn refusal(path: &Path, why: &str) -> String {
     format!("{} {why}", path.display())
 }
 
-/// A link is refused with an error that says something else.
+/// Explains an error: a link is refused with an error that says something else.
 fn explained(error: Errno) -> io::Error {
     match error {
         Errno::LOOP | Errno::MLINK => io::Error::other("it is a link, and links are not followed"),
@@ -211,7 +210,7 @@ fn explained(error: Errno) -> io::Error {
     }
 }
 
-/// A name beside a file that nobody else has.
+/// A unique name for a temporary file beside a file.
 fn temporary(name: &OsStr) -> OsString {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let next = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What an agent says in its messages.
+//! The messages of an agent.
 
 use std::process::ExitStatus;
 
@@ -10,29 +10,29 @@ use crate::harvest::{Harvest, last_document};
 use crate::output::Tail;
 use crate::{Job, Link, Signal};
 
-/// How much of an agent's messages is kept: the largest JSON result.
+/// The size of an agent's messages that is kept, in bytes: the largest JSON result.
 const TALK: usize = 1024 * 1024;
 
 /// Lines of messages that stand in for a summary.
 const SUMMARY_LINES: usize = 5;
 
-/// What was heard in a turn.
+/// The messages of a turn.
 pub(crate) struct Hearing {
     format: ResultFormat,
     word: Word,
     scanner: Scanner,
     harvest: Harvest,
     talk: Tail,
-    /// The message that is being said.
+    /// The id of the current message.
     message: Option<String>,
-    /// Whether something else came between two pieces of text.
+    /// True if another event came between two pieces of text.
     interrupted: bool,
-    /// What the agent does that is not talking.
+    /// The current activity of the agent besides messages.
     doing: Option<String>,
 }
 
 impl Hearing {
-    /// Nothing yet.
+    /// Begins a turn without messages.
     pub(crate) fn new(job: &Job, word: Word) -> Self {
         let format = job.agent.result;
         Hearing {
@@ -68,7 +68,7 @@ impl Hearing {
         if self.format != ResultFormat::Frames {
             return;
         }
-        // What only looks like a frame is talk.
+        // Text that only looks like a frame is ordinary text.
         let mut frames: Vec<Frame> = Vec::new();
         self.scanner.scan(bytes, |found| match found {
             Found::Frame { frame, .. } => frames.push(frame),
@@ -83,7 +83,7 @@ impl Hearing {
         }
     }
 
-    /// Takes note of something between messages.
+    /// Notes an event between messages.
     pub(crate) fn note(&mut self, note: Option<String>) {
         self.interrupted = true;
         if note.is_some() {
@@ -91,17 +91,17 @@ impl Hearing {
         }
     }
 
-    /// What the agent does, or said last.
+    /// The current activity of the agent, or its last message.
     pub(crate) fn doing(&self) -> Option<String> {
         self.doing.clone().or_else(|| self.talk.note())
     }
 
-    /// The protocol tells what the turn has used.
+    /// Records the consumption that the protocol reports for the turn.
     pub(crate) fn used(&mut self, usage: Usage) {
         self.harvest.used(usage);
     }
 
-    /// The turn is over: what came of it. An `aside` stands in where the agent did not say what
+    /// Ends the turn and returns its outcome. An `aside` is used where the agent did not state what
     /// went wrong.
     pub(crate) async fn end(
         mut self,

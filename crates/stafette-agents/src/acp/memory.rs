@@ -1,4 +1,4 @@
-//! Which session an agent had, for its next turn in the same run and for after a crash.
+//! Remembers the session of an agent, for its next turn in the same run and for after a crash.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, Write};
@@ -10,12 +10,12 @@ use stafette_core::{AgentName, RunId, Usage, Usd};
 
 use crate::Job;
 
-/// What is remembered of a session.
+/// The remembered data of a session.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Past {
-    /// What the agent calls it.
+    /// The session id of the agent.
     pub(super) session: String,
-    /// What it had used when its last turn ended.
+    /// The tokens that it had used when its last turn ended.
     #[serde(default)]
     tokens: u64,
     #[serde(default)]
@@ -28,8 +28,8 @@ impl Past {
         Past { session, tokens: 0, micros: 0 }
     }
 
-    /// What a turn has used, from what the whole session has used after it. Agents that count each
-    /// turn by itself are told by a count that went down.
+    /// The consumption of a turn, from that of the whole session after it. Agents that count each
+    /// turn separately are recognised by a count that went down.
     pub(super) fn turn(&mut self, tokens: Option<u64>, money: Option<Usd>) -> Usage {
         let since = |now: Option<u64>, before: &mut u64| {
             let Some(now) = now else { return 0 };
@@ -43,15 +43,15 @@ impl Past {
     }
 }
 
-/// The place where the session of an agent in a run is remembered, held by one turn at a time.
+/// The file that remembers the session of an agent in a run, locked by one turn at a time.
 #[derive(Debug)]
 pub(super) struct Memory {
     file: File,
 }
 
 impl Memory {
-    /// Takes hold of it; nothing when another turn has it, or when it cannot be used. That turn
-    /// then has a session of its own that nobody remembers.
+    /// Locks the file; `None` when another turn has it, or when it cannot be used. That turn then
+    /// has a session that is not remembered.
     pub(super) fn hold(job: &Job) -> Option<Memory> {
         let path = place(&job.scratch, job.order.key.run, &job.order.agent);
         fs::create_dir_all(path.parent()?).ok()?;
@@ -62,7 +62,7 @@ impl Memory {
         Some(Memory { file })
     }
 
-    /// What is remembered.
+    /// The remembered session, if any.
     pub(super) fn past(&mut self) -> Option<Past> {
         let mut text = String::new();
         self.file.rewind().ok()?;
@@ -70,7 +70,7 @@ impl Memory {
         serde_json::from_str(&text).ok()
     }
 
-    /// Remembers. What cannot be written down only costs the agent its memory.
+    /// Remembers a session. If it cannot be written, the agent only loses its memory.
     pub(super) fn keep(&mut self, past: &Past) {
         let mut keep = || -> std::io::Result<()> {
             let text = serde_json::to_vec(past)?;
@@ -86,7 +86,7 @@ fn place(scratch: &Path, run: RunId, agent: &AgentName) -> PathBuf {
     scratch.join("sessions").join(run.to_string()).join(format!("{agent}.json"))
 }
 
-/// Forgets all sessions of a run that is over.
+/// Forgets all sessions of a run that has ended.
 pub fn forget(scratch: &Path, run: RunId) {
     drop(fs::remove_dir_all(scratch.join("sessions").join(run.to_string())));
 }
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(used, Usage { tokens: 100, money: Usd(30) });
         let used = past.turn(Some(150), None);
         assert_eq!(used, Usage { tokens: 50, money: Usd(0) });
-        // This one counts each turn by itself.
+        // This agent counts each turn separately.
         let used = past.turn(Some(70), Some(Usd(20)));
         assert_eq!(used, Usage { tokens: 70, money: Usd(20) });
     }

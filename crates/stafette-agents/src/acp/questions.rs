@@ -1,4 +1,4 @@
-//! What an agent waits to be allowed.
+//! The permissions that an agent waits for.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::wire::{Answer, Choice, PermissionDecision};
 use crate::{Reply, Signal};
 
-/// The most questions that may be open; to further ones the answer is no.
+/// The maximum number of open questions; further ones are answered with no.
 const OPEN: usize = 16;
 
 #[derive(Debug)]
@@ -18,7 +18,7 @@ struct Question {
     until: Instant,
 }
 
-/// The questions of a turn.
+/// The open questions of a turn.
 #[derive(Debug)]
 pub(super) struct Questions {
     delivery: u32,
@@ -27,14 +27,14 @@ pub(super) struct Questions {
 }
 
 impl Questions {
-    /// None yet. Those of another delivery have other names, so that an answer to one of them is
-    /// not taken for an answer to one of these.
+    /// Begins without questions. Those of another delivery have other ids, so that an answer to one
+    /// of them is not taken for an answer to one of these.
     pub(super) fn new(delivery: u32) -> Self {
         Questions { delivery, open: BTreeMap::new(), last: 0 }
     }
 
-    /// Asks; the signal is for whoever decides. Nothing when nobody needs to be asked, since there
-    /// is only one way to answer.
+    /// Asks a question; the signal goes to the person who decides. `None` when there is only one
+    /// possible answer, so that no one needs to be asked.
     pub(super) fn ask(
         &mut self,
         title: String,
@@ -60,7 +60,7 @@ impl Questions {
         Some(Signal::Asks { id, title, detail, options, default, within })
     }
 
-    /// Takes an answer. What is not an option means no.
+    /// Takes an answer. Anything that is not an option means no.
     pub(super) fn reply(&mut self, reply: &Reply) -> Option<Signal> {
         let question = self.open.remove(&reply.id)?;
         let wanted = reply.choice.trim();
@@ -74,12 +74,12 @@ impl Questions {
         Some(settle(reply.id.clone(), question, verdict))
     }
 
-    /// When the first of them has waited long enough.
+    /// The time at which the first of them expires.
     pub(super) fn until(&self) -> Option<Instant> {
         self.open.values().map(|question| question.until).min()
     }
 
-    /// Answers no to those that have waited long enough.
+    /// Answers no to the questions that have expired.
     pub(super) fn expire(&mut self) -> Vec<Signal> {
         let now = Instant::now();
         let late = self.open.iter().filter(|(_, question)| question.until <= now);
@@ -93,7 +93,7 @@ impl Questions {
             .collect()
     }
 
-    /// The turn is over: none of them matters any more.
+    /// Drops all questions, since the turn has ended.
     pub(super) fn fall_away(&mut self) -> Vec<Signal> {
         let open = std::mem::take(&mut self.open).into_iter();
         open.map(|(id, question)| settle(id, question, PermissionDecision::Dropped)).collect()
@@ -109,17 +109,17 @@ fn settle(id: String, question: Question, verdict: PermissionDecision) -> Signal
     Signal::Settled { id, choice }
 }
 
-/// What people call a choice.
+/// The display name of a choice.
 fn name(choices: &[Choice], id: &str) -> Option<String> {
     choices.iter().find(|choice| choice.id == id).map(|choice| choice.name.clone())
 }
 
-/// Yes, if there is a way to say so: rather once than for ever.
+/// The choice that allows it, if there is one: preferably once, not for ever.
 pub(super) fn yes(choices: &[Choice]) -> Option<PermissionDecision> {
     said(choices, true)
 }
 
-/// No: rather once than for ever.
+/// The choice that denies it: preferably once, not for ever.
 pub(super) fn no(choices: &[Choice]) -> PermissionDecision {
     said(choices, false).unwrap_or(PermissionDecision::Dropped)
 }
@@ -130,7 +130,7 @@ fn said(choices: &[Choice], yes: bool) -> Option<PermissionDecision> {
     fitting.first().map(|choice| PermissionDecision::Chosen(choice.id.clone()))
 }
 
-/// Choices that can be told apart by their names.
+/// Makes the names of the choices unique.
 fn distinct(mut choices: Vec<Choice>) -> Vec<Choice> {
     for at in 1..choices.len() {
         let (before, rest) = choices.split_at_mut(at);

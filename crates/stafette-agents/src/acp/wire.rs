@@ -1,7 +1,7 @@
-//! The protocol itself: the only place that knows the types of the crate that speaks it.
+//! The protocol itself: the only place that knows the types of the crate that implements it.
 //!
-//! Version 1 is asked for and nothing else is spoken. The crate queues without a limit, so the
-//! limits are kept by the [`line`] in front of it.
+//! Only version 1 is supported. The crate queues without a limit, so the limits are kept by the
+//! [`line`] in front of it.
 
 pub(super) mod line;
 mod translate;
@@ -34,25 +34,25 @@ use crate::permission::Deed;
 use crate::profile;
 use line::Line;
 
-/// Events that may wait to be read before the agent is held back.
+/// The number of events that may wait to be read before the agent is slowed down.
 pub(super) const EVENTS: usize = 64;
 
-/// How long an agent has to say what it is. Some are fetched from a registry first.
+/// The time limit for an agent to initialise. Some are fetched from a registry first.
 pub(super) const HELLO: Duration = Duration::from_secs(120);
 
-/// How long an agent has to open a session, or to load one with all of its history.
+/// The time limit for an agent to open a session, or to load one with all of its history.
 pub(super) const OPENING: Duration = Duration::from_secs(120);
 
-/// What an agent tells, or asks for.
+/// An update or a request of an agent.
 #[derive(Debug)]
 pub(super) enum Event {
     /// A piece of a message.
     Text { message: Option<String>, text: String },
-    /// Something that is worth a note: a tool, a plan, a notice.
+    /// A tool call, a plan or a notice.
     Note(Option<String>),
-    /// What the whole session has cost so far.
+    /// The cost of the whole session so far.
     Cost(Usage),
-    /// It wants to know whether it may do something.
+    /// The agent asks for permission.
     Ask {
         title: String,
         detail: String,
@@ -60,19 +60,19 @@ pub(super) enum Event {
         choices: Vec<Choice>,
         answer: Answer<PermissionDecision>,
     },
-    /// It wants to read a file.
+    /// The agent reads a file.
     Read { path: PathBuf, line: Option<u32>, limit: Option<u32>, answer: Answer<String> },
-    /// It wants to write a file.
+    /// The agent writes a file.
     Write { path: PathBuf, text: String, answer: Answer<()> },
-    /// It wants to run a command.
+    /// The agent runs a command.
     Run(Run, Answer<String>),
-    /// It wants to see what a command has printed.
+    /// The agent asks for the output of a command.
     Show(String, Answer<Shown>),
-    /// It wants to know how a command ended.
+    /// The agent waits for the end of a command.
     Wait(String, Answer<Exit>),
-    /// It wants a command to end.
+    /// The agent ends a command.
     Kill(String, Answer<()>),
-    /// It does not need a command any more.
+    /// The agent no longer needs a command.
     Release(String, Answer<()>),
 }
 
@@ -86,33 +86,33 @@ pub(super) struct Run {
     pub(super) limit: Option<u64>,
 }
 
-/// A way to answer a question.
+/// A possible answer to a question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Choice {
-    /// What the agent calls it.
+    /// The id that the agent uses.
     pub(super) id: String,
-    /// What people call it.
+    /// The name that people see.
     pub(super) name: String,
-    /// Whether it says yes.
+    /// True if it allows the action.
     pub(super) yes: bool,
-    /// Whether it holds for later questions too.
+    /// True if it holds for later questions too.
     pub(super) always: bool,
 }
 
-/// How a question was decided.
+/// The decision on a question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum PermissionDecision {
-    /// By the choice of this id.
+    /// The choice with this id.
     Chosen(String),
-    /// Not at all: the turn is over, or there is no way to say no.
+    /// No choice: the turn has ended, or there is no choice that denies.
     Dropped,
 }
 
-/// The way back to whoever asked. To drop it is to answer with an error.
+/// Sends the response to a request. Dropping it responds with an error.
 pub(super) struct Answer<T>(Box<dyn FnOnce(Result<T, String>) + Send>);
 
 impl<T> Answer<T> {
-    /// Answers; a refusal says why. Nobody there to hear it is no trouble.
+    /// Sends the response; an error says why. Ignored if the peer is gone.
     pub(super) fn give(self, answer: Result<T, String>) {
         (self.0)(answer);
     }
@@ -138,12 +138,12 @@ where
     }))
 }
 
-/// Why the agent did not do what it was asked by the protocol.
+/// The reason why a request to the agent failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct AcpError {
     pub(super) kind: FailureKind,
     pub(super) message: String,
-    /// Whether there is nobody at the other end any more.
+    /// True if the peer is gone.
     pub(super) gone: bool,
 }
 
@@ -164,20 +164,20 @@ impl AcpError {
     }
 }
 
-/// No other try finds another version.
+/// The error for another protocol version, which no further attempt would change.
 fn other_version(said: String) -> AcpError {
     let message = format!("it speaks another version of the protocol than 1: {said}");
     AcpError { kind: FailureKind::Fatal, message, gone: false }
 }
 
-/// What an agent can do with sessions of before.
+/// The abilities of an agent regarding earlier sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Hello {
     resumes: bool,
     loads: bool,
 }
 
-/// How a turn came to its end.
+/// The reason why a turn ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum End {
     Done,
@@ -187,17 +187,16 @@ pub(super) enum End {
     Cancelled,
 }
 
-/// The agent at the other end.
+/// The agent on the other side.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     to: ConnectionTo<Agent>,
-    /// The MCP servers that its sessions are told of.
+    /// The MCP servers that its sessions are given.
     servers: Vec<McpServer>,
 }
 
 impl Peer {
-    /// The same agent, whose sessions are told of an MCP server and of what that is to see of the
-    /// environment.
+    /// The same agent, whose sessions are given an MCP server with its environment.
     pub(super) fn told_of(
         self,
         server: Option<profile::McpServer>,
@@ -211,7 +210,7 @@ impl Peer {
         Peer { servers: server.map(told).into_iter().collect(), ..self }
     }
 
-    /// Asks the agent what it is and what it can do.
+    /// Initialises the protocol and returns the agent's abilities.
     pub(super) async fn hello(&self) -> Result<Hello, AcpError> {
         let files = FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
         let request = InitializeRequest::new(ProtocolVersion::V1)
@@ -231,7 +230,7 @@ impl Peer {
         Ok(Hello { resumes: can.session_capabilities.resume.is_some(), loads: can.load_session })
     }
 
-    /// Opens a session of before; tells whether that worked.
+    /// Opens an earlier session. Returns true if that worked.
     pub(super) async fn reopen(&self, hello: Hello, session: &str, folder: &Path) -> bool {
         let session = SessionId::from(session.to_owned());
         if hello.resumes {
@@ -257,8 +256,8 @@ impl Peer {
         }
     }
 
-    /// Gives the agent its task and waits for the end of the turn, with the tokens that the
-    /// session has used until then, if it tells.
+    /// Sends the agent its task and waits for the end of the turn. Returns the tokens that the
+    /// session has used by then, if it reports them.
     pub(super) async fn prompt(
         &self,
         session: &str,
@@ -274,21 +273,21 @@ impl Peer {
             StopReason::MaxTurnRequests => End::OutOfRequests,
             StopReason::Refusal => End::Refused,
             StopReason::Cancelled => End::Cancelled,
-            // The crate may know more one day; it is pinned.
+            // The crate may know more some day; it is pinned.
             _ => End::Cancelled,
         };
         Ok((end, done.usage.map(|usage| usage.total_tokens)))
     }
 
-    /// Asks the agent to give up on its turn.
+    /// Asks the agent to cancel its turn.
     pub(super) fn cancel(&self, session: &str) {
         let session = SessionId::from(session.to_owned());
         drop(self.to.send_notification(CancelNotification::new(session)));
     }
 }
 
-/// Speaks with an agent over a line for as long as `talk` takes. What the agent tells and asks for
-/// goes to `events`. Nothing when the protocol itself broke; `talk` was dropped then.
+/// Talks to an agent over a line for as long as `talk` takes. Updates and requests of the agent go
+/// to `events`. `None` when the protocol itself broke; `talk` was dropped then.
 pub(super) async fn speak<R>(
     line: Line,
     events: mpsc::Sender<Event>,
@@ -387,7 +386,7 @@ pub(super) async fn speak<R>(
     talking.await.ok()
 }
 
-/// Hands an event on; this is what holds an agent back that is faster than its reader.
+/// Passes an event on; this slows down an agent that is faster than its reader.
 async fn pass(events: &mpsc::Sender<Event>, event: Event) -> Result<(), Error> {
     events.send(event).await.map_err(|_| Error::request_cancelled())
 }

@@ -1,4 +1,4 @@
-//! The session that a program keeps by itself, noted down so that the next turn goes on with it.
+//! The session that a program keeps on its own, noted down so that the next turn continues it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,24 +8,24 @@ use serde::{Deserialize, Serialize};
 use crate::Job;
 use crate::stream::Totals;
 
-/// What is known about a program's own session.
+/// The known data of a program's own session.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Native {
-    /// Its id.
+    /// The session id of the program.
     pub(crate) id: String,
-    /// What it had used when it was last heard of.
+    /// Its consumption when it was last reported.
     #[serde(default)]
     pub(crate) totals: Totals,
 }
 
-/// Where the session of one agent in one run is noted.
+/// The file that notes the session of one agent in one run.
 #[derive(Clone, Debug)]
 pub(crate) struct Notebook {
     place: PathBuf,
     profile: String,
 }
 
-/// A note, with what it is about: a session means nothing to another program.
+/// A note, with the program that it is about: a session means nothing to another program.
 #[derive(Serialize, Deserialize)]
 struct Note {
     profile: String,
@@ -34,7 +34,7 @@ struct Note {
 }
 
 impl Notebook {
-    /// The place for a job whose program has a profile.
+    /// The file for a job whose program has a profile.
     pub(crate) fn of(job: &Job) -> Option<Self> {
         let profile = job.profile.as_ref()?.name.clone();
         let key = job.order.key;
@@ -43,14 +43,13 @@ impl Notebook {
         Some(Notebook { place: job.scratch.join("sessions").join(name), profile })
     }
 
-    /// What is noted.
+    /// The noted session, if any.
     pub(crate) fn read(&self) -> Option<Native> {
         let note: Note = serde_json::from_slice(&fs::read(&self.place).ok()?).ok()?;
         (note.profile == self.profile).then_some(note.native)
     }
 
-    /// Notes a session. A note that cannot be written costs the next turn its memory and nothing
-    /// else.
+    /// Notes a session. If that fails, the next turn only loses its memory.
     pub(crate) fn write(&self, native: &Native) {
         let note = Note { profile: self.profile.clone(), native: native.clone() };
         let write = || -> std::io::Result<()> {
@@ -64,7 +63,7 @@ impl Notebook {
         drop(write());
     }
 
-    /// Forgets the session: the program does.
+    /// Forgets a session that the program no longer has.
     pub(crate) fn forget(&self) {
         drop(fs::remove_file(&self.place));
     }

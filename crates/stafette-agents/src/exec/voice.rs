@@ -1,4 +1,4 @@
-//! What a program says in JSON, turned into plain text and an account.
+//! Turns the JSON output of a program into plain text and counts.
 
 use std::process::ExitStatus;
 
@@ -13,7 +13,7 @@ use crate::{Job, harvest};
 /// The longest message that is passed on, in characters.
 const MESSAGE: usize = 2000;
 
-/// What is heard of a program whose profile says how to read it.
+/// The output of a program whose profile describes its format.
 #[derive(Debug)]
 pub(super) struct Voice {
     profile: Profile,
@@ -22,9 +22,9 @@ pub(super) struct Voice {
     meter: Meter,
     notebook: Option<Notebook>,
     native: Option<Native>,
-    /// A session was to be gone on with.
+    /// True if a session was to be continued.
     resumed: bool,
-    /// The program has done something.
+    /// True if the program has done something.
     active: bool,
     quota: Option<(Option<Time>, String)>,
     trouble: Option<(String, bool)>,
@@ -34,7 +34,7 @@ pub(super) struct Voice {
 }
 
 impl Voice {
-    /// For a job whose program has a profile, unless it prints plain text only.
+    /// The reader for a job whose program has a profile, unless it prints only plain text.
     pub(super) fn of(job: &Job, native: Option<Native>) -> Option<Self> {
         let profile = job.profile.clone()?;
         let output = profile.exec.as_ref().map_or(Output::Text, |exec| exec.output);
@@ -55,14 +55,14 @@ impl Voice {
         })
     }
 
-    /// Takes a piece of standard output: what it says to people, and the tools that it used.
+    /// Takes a piece of standard output. Returns the text for people, and the tools that were used.
     pub(super) fn hear(&mut self, bytes: &[u8]) -> (Vec<u8>, Vec<String>) {
         match self.output {
             Output::Text => {
                 self.active = true;
                 (bytes.to_vec(), Vec::new())
             }
-            // It is one document only when it has ended.
+            // It is one document, complete only at the end.
             Output::Json => (Vec::new(), Vec::new()),
             Output::JsonLines => {
                 let mut heard = Vec::new();
@@ -72,7 +72,7 @@ impl Voice {
         }
     }
 
-    /// The output has ended; `whole` is all that is left of it.
+    /// Called when the output has ended; `whole` is all that is left of it.
     pub(super) fn end_of_output(&mut self, whole: &[u8]) -> Vec<u8> {
         let wall = Wall::here();
         let mut heard = Vec::new();
@@ -105,7 +105,7 @@ impl Voice {
                 }
                 Heard::Tool { name } => {
                     self.active = true;
-                    // What it says after a tool is another sentence.
+                    // Text after a tool call is another sentence.
                     if std::mem::take(&mut self.in_line) {
                         text.push(b'\n');
                     }
@@ -133,7 +133,7 @@ impl Voice {
     }
 
     fn note(&mut self, id: String) {
-        // A program may go on under a new id; what it had used before goes along.
+        // A program may continue under a new id; its earlier consumption goes along.
         let totals = self.native.take().map(|native| native.totals).unwrap_or_default();
         let native = Native { id, totals };
         if let Some(notebook) = &self.notebook {
@@ -142,23 +142,23 @@ impl Voice {
         self.native = Some(native);
     }
 
-    /// Whether complaints and talk come the same way. Otherwise an agent that talks about quotas
-    /// has not run out of one.
+    /// True if errors and talk come the same way. Otherwise an agent that talks about quotas has
+    /// not run out of one.
     pub(super) fn is_plain(&self) -> bool {
         self.output == Output::Text
     }
 
-    /// Whether it tells what its model does while it does it.
+    /// True if it streams the activity of its model.
     pub(super) fn streams(&self) -> bool {
         self.output == Output::JsonLines
     }
 
-    /// Its last words, for when it said nothing else.
+    /// Its last text, for use when it printed nothing else.
     pub(super) fn last_words(&mut self) -> Option<String> {
         self.last_words.take()
     }
 
-    /// What the turn has used, when the program has counted.
+    /// The consumption of the turn, if the program counts it.
     pub(super) fn usage(&self) -> Option<Usage> {
         self.meter.usage(&self.profile, self.before())
     }
@@ -167,8 +167,8 @@ impl Voice {
         self.native.as_ref().map(|native| native.totals).unwrap_or_default()
     }
 
-    /// The program has ended: what went wrong, if something did. What it complained about on the
-    /// way does not matter when it came to a good end. `said` is the end of all that it printed.
+    /// Returns what went wrong, if anything, after the program has ended. Errors on the way do not
+    /// matter when it ended well. `said` is the end of its whole output.
     pub(super) fn failure(&mut self, status: ExitStatus, said: &[String]) -> Option<Failure> {
         self.settle(status);
         if status.success() && !self.ended_badly {
@@ -195,7 +195,7 @@ impl Voice {
         self.ended_badly.then(|| Failure::new(FailureKind::Recoverable, "it says that it failed"))
     }
 
-    /// Notes what the session has used by now, or forgets a session that could not be gone on with.
+    /// Notes the session's consumption, or forgets a session that could not be continued.
     fn settle(&mut self, status: ExitStatus) {
         let Some(notebook) = &self.notebook else { return };
         let failed = !status.success() || self.ended_badly;

@@ -1,4 +1,4 @@
-//! Documents of the dialects.
+//! Reads documents of the dialects.
 
 use serde_json::Value;
 use stafette_core::wire::Document;
@@ -6,7 +6,7 @@ use stafette_core::{Fields, Party};
 
 use super::Piece;
 
-/// Fields of which one alone tells a document of a dialect.
+/// Fields of which a single one identifies a document of a dialect.
 const MARKS: [&str; 7] = [
     "schemaVersion",
     "schema_version",
@@ -27,7 +27,7 @@ const MESSAGES: [&str; 6] = [
     "escalation",
 ];
 
-/// Reads a document of a dialect, in the words of the agent `by`; nothing when it is none.
+/// Reads a document of a dialect, given by the agent `by`; `None` when it is none.
 pub(super) fn read(by: &Party, value: &Value) -> Option<Result<Piece, Vec<String>>> {
     let fields = value.as_object()?;
     if !is_document(fields) {
@@ -42,7 +42,7 @@ pub(super) fn read(by: &Party, value: &Value) -> Option<Result<Piece, Vec<String
     Some(Ok(match document {
         Document::HandoffRequest(request) => Piece::Offer(Box::new(request.into_offer())),
         Document::Message(message) => Piece::Offer(Box::new(message.into_offer())),
-        // A phase is given out by the orchestrator, whoever thinks of it.
+        // A phase is given out by the orchestrator, whichever agent proposes it.
         Document::PhaseRequest(request) => {
             Piece::Offer(Box::new(request.into_offer(Party::Orchestrator)))
         }
@@ -53,7 +53,7 @@ pub(super) fn read(by: &Party, value: &Value) -> Option<Result<Piece, Vec<String
     }))
 }
 
-/// Whether an object is meant to be a document. The short forms share a word or two with them.
+/// True if an object is meant to be a document. The short forms share a few fields with them.
 fn is_document(fields: &Fields) -> bool {
     let has = |name: &str| fields.contains_key(name);
     let kind = fields.get("type").and_then(Value::as_str).unwrap_or_default();

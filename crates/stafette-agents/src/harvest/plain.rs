@@ -12,7 +12,7 @@ struct Form {
 }
 
 impl Form {
-    /// Takes out a field of any type that can be read; `null` is as good as absent.
+    /// Takes out a field of any type that can be read; `null` counts as absent.
     fn take<T: serde::de::DeserializeOwned>(&mut self, name: &str) -> Option<T> {
         let value = self.fields.shift_remove(name).filter(|value| !value.is_null())?;
         match serde_json::from_value(value) {
@@ -24,7 +24,7 @@ impl Form {
         }
     }
 
-    /// What is left, with what `name` holds: all of it is handed along.
+    /// The remaining fields, with those of `name`: all of them are handed along.
     fn rest(&mut self, name: &str) -> Fields {
         let mut outputs: Fields = self.take(name).unwrap_or_default();
         for (key, value) in std::mem::take(&mut self.fields) {
@@ -141,7 +141,7 @@ pub(super) fn response(by: &Party, payload: Value) -> Result<Response, Vec<Strin
     if form.mistakes.is_empty() { Ok(response) } else { Err(form.mistakes) }
 }
 
-/// Whether the text can name a party.
+/// True if the text can name a party.
 fn is_name(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     !text.is_empty() && text.len() <= 64 && text.chars().all(plain)

@@ -1,4 +1,4 @@
-//! A note that a turn runs, for whoever delivers it again after a crash.
+//! A note that a turn runs, for a later delivery after a crash.
 
 use std::fs;
 use std::io;
@@ -19,19 +19,19 @@ pub(super) struct Mark {
 
 #[derive(PartialEq, Debug, Serialize, Deserialize)]
 struct Note {
-    /// The process group, which is the leader's number too.
+    /// The id of the process group, which is also that of the leader.
     group: i32,
-    /// When the leader was started, so that a number that was given out again is not mistaken for
-    /// it; nothing where the system does not tell.
+    /// The start time of the leader, so that another process with the same id is not mistaken for
+    /// it; `None` where the system does not show it.
     started: Option<String>,
 }
 
-/// Where the note of a turn is kept.
+/// The path of a turn's note.
 pub(super) fn place(scratch: &Path, key: TurnKey) -> PathBuf {
     scratch.join(format!("{}-{}-{}.{}.pid", key.run, key.handoff, key.attempt, key.turn))
 }
 
-/// Where the note of a terminal is kept, which has many turns.
+/// The path of a terminal's note, which serves many turns.
 pub(super) fn terminal_place(scratch: &Path, run: RunId, agent: &AgentName) -> PathBuf {
     scratch.join(format!("{run}-{agent}.pid"))
 }
@@ -43,7 +43,7 @@ impl Mark {
         Mark { place, note }
     }
 
-    /// Writes it down.
+    /// Writes the note to its file.
     pub(super) fn write(&self) -> io::Result<()> {
         if let Some(folder) = self.place.parent() {
             fs::create_dir_all(folder)?;
@@ -70,13 +70,13 @@ fn read(place: &Path) -> Option<Note> {
 
 /// The groups that an earlier delivery of this turn has left behind.
 ///
-/// The note tells of one; it counts only when its leader was started at the same time, or when
-/// someone in the group carries the turn's key, so that no stranger is hit. A process that died
-/// before it could write the note is made up for by the key alone.
+/// The note names one; it counts only if its leader was started at the same time, or if a process
+/// of the group carries the turn's key, so that no stranger is hit. If a daemon died before it
+/// could write the note, the key alone finds the group.
 pub(super) fn left_behind(place: &Path, key: TurnKey, delivered_before: bool) -> Vec<Pid> {
     let variable = format!("{KEY}={key}");
     let mut groups = Vec::new();
-    // A group of 1 or less would mean everyone.
+    // A group id of 1 or less would mean all processes.
     if let Some(note) = read(place)
         && note.group > 1
         && let Some(group) = Pid::from_raw(note.group)

@@ -2,7 +2,7 @@
 
 use rustix::process::Pid;
 
-/// A line of the table.
+/// A line of the process table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg(target_os = "linux")]
 struct Entry {
@@ -36,7 +36,7 @@ impl Entry {
         })
     }
 
-    /// Everything that runs.
+    /// All processes that run.
     fn all() -> impl Iterator<Item = Self> {
         std::fs::read_dir("/proc")
             .into_iter()
@@ -46,7 +46,7 @@ impl Entry {
             .filter(|entry| !matches!(entry.state, b'Z' | b'X'))
     }
 
-    /// Whether the process was started with this variable.
+    /// True if the process was started with this variable.
     fn carries(id: i32, variable: &str) -> bool {
         std::fs::read(format!("/proc/{id}/environ")).is_ok_and(|environment| {
             environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
@@ -54,7 +54,8 @@ impl Entry {
     }
 }
 
-/// When a process was started, as a text that no other process shares: the boot and the ticks since.
+/// The start time of a process, as a text that no other process shares: the boot and the ticks
+/// since.
 #[cfg(target_os = "linux")]
 pub(super) fn started(id: Pid) -> Option<String> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
@@ -62,13 +63,13 @@ pub(super) fn started(id: Pid) -> Option<String> {
     Some(format!("{} {}", boot.trim(), entry.started))
 }
 
-/// Whether anyone in the group runs: the dead that nobody has buried do not count.
+/// True if a process of the group runs: zombies do not count.
 #[cfg(target_os = "linux")]
 pub(super) fn runs(group: Pid) -> bool {
     Entry::all().any(|entry| entry.group == group.as_raw_pid())
 }
 
-/// The groups of a session that have someone running in them.
+/// The groups of a session that have a running process.
 #[cfg(target_os = "linux")]
 pub(super) fn groups_in_session(leader: Pid) -> Vec<Pid> {
     let session = leader.as_raw_pid();
@@ -79,11 +80,11 @@ pub(super) fn groups_in_session(leader: Pid) -> Vec<Pid> {
     groups.into_iter().filter_map(Pid::from_raw).collect()
 }
 
-/// Whether a process is in the leader's group or session, or descends from it.
+/// True if a process is in the leader's group or session, or descends from it.
 #[cfg(target_os = "linux")]
 pub(super) fn is_kin(caller: i32, leader: i32) -> bool {
     let mut next = Entry::of(caller);
-    // Deeper families than this are none of ours.
+    // Deeper descendants than this are none of ours.
     for _ in 0..64 {
         let Some(entry) = next else { return false };
         if [entry.id, entry.group, entry.session].contains(&leader) {
@@ -94,13 +95,13 @@ pub(super) fn is_kin(caller: i32, leader: i32) -> bool {
     false
 }
 
-/// Whether a process is in the leader's group or session, or descends from it: not known here.
+/// Always true: process relations are not known on this system, so the token alone has to do.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn is_kin(_caller: i32, _leader: i32) -> bool {
     true
 }
 
-/// Whether someone in the group was started with this variable.
+/// True if a process of the group was started with this variable.
 #[cfg(target_os = "linux")]
 pub(super) fn group_carries(group: Pid, variable: &str) -> bool {
     Entry::all()
@@ -120,7 +121,7 @@ pub(super) fn groups_carrying(variable: &str) -> Vec<Pid> {
         .collect()
 }
 
-/// Everyone who was started with this variable, except ourselves.
+/// All processes that were started with this variable, except this one.
 #[cfg(target_os = "linux")]
 pub(super) fn carrying(variable: &str) -> Vec<Pid> {
     let own = rustix::process::getpid().as_raw_pid();
@@ -130,37 +131,37 @@ pub(super) fn carrying(variable: &str) -> Vec<Pid> {
         .collect()
 }
 
-/// Unknown here.
+/// Always empty: not known on this system.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn carrying(_: &str) -> Vec<Pid> {
     Vec::new()
 }
 
-/// Unknown here.
+/// Always `None`: not known on this system.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn started(_: Pid) -> Option<String> {
     None
 }
 
-/// Unknown here.
+/// Always empty: not known on this system.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn groups_in_session(_: Pid) -> Vec<Pid> {
     Vec::new()
 }
 
-/// Unknown here, so whoever takes signals counts.
+/// Not known on this system, so every process that takes signals counts.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn runs(_: Pid) -> bool {
     true
 }
 
-/// Unknown here.
+/// Always false: not known on this system.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn group_carries(_: Pid, _: &str) -> bool {
     false
 }
 
-/// Unknown here.
+/// Always empty: not known on this system.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn groups_carrying(_: &str) -> Vec<Pid> {
     Vec::new()

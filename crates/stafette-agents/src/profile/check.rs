@@ -1,4 +1,4 @@
-//! Whether a profile makes sense.
+//! Checks that a profile is valid.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use stafette_core::workflow::file::{Diagnostic, Spans};
 
 use super::{Output, Profile};
 
-/// All that is wrong with a profile.
+/// All mistakes in a profile.
 pub(super) fn check(profile: &Profile, spans: &Spans) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let mut add = |path: &str, message: String| {

@@ -1,4 +1,4 @@
-//! The profiles that there are: built in, the user's, the project's.
+//! The available profiles: built in, the user's, the project's.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use stafette_core::workflow::file::{Diagnostic, render};
 
 use super::Profile;
 
-/// The profiles that come with the program, those that are looked for first at the front.
+/// The profiles that come with the program, in the order in which programs are looked for.
 const BUILT_IN: [(&str, &str); 8] = [
     ("claude", include_str!("../../profiles/claude.toml")),
     ("codex", include_str!("../../profiles/codex.toml")),
@@ -20,10 +20,10 @@ const BUILT_IN: [(&str, &str); 8] = [
     ("shell", include_str!("../../profiles/shell.toml")),
 ];
 
-/// No profile has a longer file.
+/// The largest file of a profile, in bytes.
 const LONGEST: u64 = 256 * 1024;
 
-/// The profiles that there are.
+/// All profiles that this user and project can name.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Library {
     profiles: BTreeMap<String, Profile>,
@@ -31,19 +31,19 @@ pub struct Library {
     broken: Vec<Broken>,
 }
 
-/// A file that should be a profile and is none.
+/// A file that should be a profile and is invalid.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Broken {
-    /// Which file.
+    /// The path of the file.
     pub path: PathBuf,
-    /// What it says.
+    /// The content of the file.
     pub text: String,
-    /// What is wrong with it.
+    /// The mistakes in it.
     pub mistakes: Vec<Diagnostic>,
 }
 
 impl Broken {
-    /// What is wrong, as people read it.
+    /// The mistakes in a form for people.
     #[must_use]
     pub fn render(&self) -> String {
         let name = self.path.display().to_string();
@@ -52,7 +52,7 @@ impl Broken {
 }
 
 impl Library {
-    /// Those that come with the program.
+    /// The profiles that come with the program.
     #[must_use]
     pub fn built_in() -> Self {
         let mut library = Library::default();
@@ -63,14 +63,14 @@ impl Library {
         library
     }
 
-    /// Those that come with the program, the user's, and those of a project: the later win.
+    /// The profiles that come with the program, the user's, and those of a project; later ones win.
     #[must_use]
     pub fn of(project: Option<&Path>) -> Self {
         let folders = user_folder().into_iter().chain(project.map(|root| root.join("profiles")));
         Library::with(&folders.collect::<Vec<_>>())
     }
 
-    /// Those that come with the program, and those in `folders`: the later win.
+    /// The profiles that come with the program, and those in `folders`; later ones win.
     #[must_use]
     pub fn with(folders: &[PathBuf]) -> Self {
         let mut library = Library::built_in();
@@ -113,26 +113,27 @@ impl Library {
         }
     }
 
-    /// A broken file hides what it was to replace: something else must not run in its place.
+    /// A broken file hides the profile that it was to replace: another one must not run in its
+    /// place.
     fn lose(&mut self, name: &str, path: &Path, text: String, mistakes: Vec<Diagnostic>) {
         self.profiles.remove(name);
         self.files.remove(name);
         self.broken.push(Broken { path: path.to_owned(), text, mistakes });
     }
 
-    /// The profile of that name.
+    /// The profile with that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Profile> {
         self.profiles.get(name)
     }
 
-    /// The file that a profile was read from; none for those that come with the program.
+    /// The file that a profile was read from; `None` for those that come with the program.
     #[must_use]
     pub fn file(&self, name: &str) -> Option<&Path> {
         self.files.get(name).map(PathBuf::as_path)
     }
 
-    /// All of them, the built-in ones first and in their own order.
+    /// All profiles, the built-in ones first and in their own order.
     pub fn all(&self) -> impl Iterator<Item = &Profile> {
         let built_in = BUILT_IN.iter().filter_map(|(name, _)| self.profiles.get(*name));
         let others = self
@@ -142,31 +143,32 @@ impl Library {
         built_in.chain(others)
     }
 
-    /// The names of all of them.
+    /// The names of all profiles.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         self.all().map(|profile| profile.name.as_str()).collect()
     }
 
-    /// Files that should be profiles and are none.
+    /// The files that should be profiles and are invalid.
     #[must_use]
     pub fn broken(&self) -> &[Broken] {
         &self.broken
     }
 
-    /// Those whose program is here. A shell is everywhere, and no agent by itself.
+    /// The profiles whose program is installed. A shell is installed everywhere, and is no agent on
+    /// its own.
     pub fn installed(&self) -> impl Iterator<Item = &Profile> {
         self.all().filter(|profile| profile.name != "shell" && profile.program().is_some())
     }
 }
 
-/// The profiles whose program is here, of all that this user and project have.
+/// The profiles of this user and project whose program is installed.
 #[must_use]
 pub fn installed(project: Option<&Path>) -> Vec<Profile> {
     Library::of(project).installed().cloned().collect()
 }
 
-/// Where a program is.
+/// The path of a program.
 #[must_use]
 pub fn on_path(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
@@ -176,7 +178,7 @@ pub fn on_path(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// Where a user keeps profiles.
+/// The folder of a user's profiles.
 fn user_folder() -> Option<PathBuf> {
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
     let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home)?;

@@ -12,33 +12,33 @@ use crate::Job;
 /// An MCP server that is started by a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct McpServer {
-    /// The program.
+    /// The program to start.
     pub command: String,
-    /// Its arguments.
+    /// The arguments of the program.
     pub arguments: Vec<String>,
 }
 
-/// What has to be done so that a program knows an MCP server.
+/// The steps that make an MCP server known to a program.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct McpSetup {
-    /// Arguments to add to its command.
+    /// The arguments to add to its command.
     pub arguments: Vec<String>,
-    /// Variables to set.
+    /// The environment variables to set.
     pub env: Vec<(String, String)>,
-    /// A file to write, and what is in it.
+    /// A file to write, with its content.
     pub file: Option<(PathBuf, String)>,
 }
 
 /// Stafette's own server, for an agent that is to have it.
 pub(crate) fn server(job: &Job) -> Option<McpServer> {
-    // Without a token it could speak for nobody.
+    // Without a token it could act for no agent.
     let wanted = job.agent.mcp && job.token().is_some();
     let command = job.program.to_string_lossy().into_owned();
     wanted.then(|| McpServer { command, arguments: vec!["mcp".to_owned()] })
 }
 
-/// What has to be done so that the agent of a job knows Stafette's own server; nothing where it is
-/// not known how, or its runner tells it by itself.
+/// The steps that make Stafette's own server known to the agent of a job; `None` where the profile
+/// has none, or the runner passes the server itself.
 pub(crate) fn setup(job: &Job) -> Option<McpSetup> {
     if !matches!(job.agent.runner, Runner::Exec | Runner::Pty) {
         return None;
@@ -49,7 +49,7 @@ pub(crate) fn setup(job: &Job) -> Option<McpSetup> {
     Some(profile.mcp.as_ref()?.setup(&server(job)?, &place))
 }
 
-/// Whether the agent of a job has Stafette's tools.
+/// True if the agent of a job has Stafette's tools.
 pub(crate) fn knows_tools(job: &Job) -> bool {
     match job.agent.runner {
         Runner::Acp => server(job).is_some(),
@@ -73,7 +73,7 @@ pub(crate) fn lay(job: &Job) -> io::Result<()> {
 }
 
 impl Mcp {
-    /// What has to be done for one server. `config_file` is where a file may be put.
+    /// The steps for one server. `config_file` is the path for a file.
     #[must_use]
     pub fn setup(&self, server: &McpServer, config_file: &Path) -> McpSetup {
         let fill = |text: &String| fill(text, server, config_file);
@@ -85,7 +85,7 @@ impl Mcp {
     }
 }
 
-/// Puts in what the placeholders stand for, each once: what is put in is never looked at again.
+/// Replaces each placeholder once: the inserted text is never searched again.
 fn fill(text: &str, server: &McpServer, config_file: &Path) -> String {
     let line = || {
         let words = std::iter::once(&server.command).chain(&server.arguments);
@@ -118,7 +118,7 @@ fn fill(text: &str, server: &McpServer, config_file: &Path) -> String {
     filled + rest
 }
 
-/// A word as a shell reads it.
+/// A word in the form in which a shell reads it.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,12 +1,13 @@
-//! Words to look for in what a program says.
+//! Phrases to look for in the output of a program.
 
-/// Whether one of the phrases is in the text.
+/// True if one of the phrases is in the text.
 pub(super) fn any(phrases: &[String], text: &str) -> bool {
     let text = plain(text);
     phrases.iter().any(|phrase| holds(&text, &plain(phrase)))
 }
 
-/// Small letters, and the marks that keyboards have: programs like to print others.
+/// Lower case, with typographic marks replaced by those of a keyboard: programs often print the
+/// former.
 pub(super) fn plain(text: &str) -> String {
     text.chars()
         .map(|c| match c {
@@ -19,7 +20,7 @@ pub(super) fn plain(text: &str) -> String {
         .collect()
 }
 
-/// Whether the parts between the stars follow each other on one line.
+/// True if the parts between the stars follow each other on one line.
 fn holds(text: &str, phrase: &str) -> bool {
     let Some((first, rest)) = phrase.split_once('*') else { return text.contains(phrase) };
     text.match_indices(first).any(|(start, _)| {

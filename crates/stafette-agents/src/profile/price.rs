@@ -1,4 +1,4 @@
-//! What models cost, for programs that report only tokens.
+//! The prices of models, for programs that report only tokens.
 
 use std::collections::BTreeMap;
 
@@ -8,31 +8,31 @@ use stafette_core::Usd;
 
 use crate::stream::Tokens;
 
-/// What models cost.
+/// The prices of models.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Price {
-    /// The model to assume where the program does not name one.
+    /// The model to assume when the program does not name one.
     pub model: Option<String>,
-    /// Dollars for a million tokens, by the beginning of a model's name.
+    /// Dollars per million tokens, by the beginning of a model's name.
     pub models: BTreeMap<String, Rate>,
 }
 
-/// What a million tokens cost, in dollars.
+/// The price of a million tokens, in dollars.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
-    /// To read.
+    /// Dollars per million input tokens.
     pub input: f64,
-    /// To write.
+    /// Dollars per million output tokens.
     pub output: f64,
-    /// To read from a cache.
+    /// Dollars per million tokens read from a cache.
     #[serde(default)]
     pub cached: f64,
 }
 
 impl Price {
-    /// What so many tokens of a model cost; nothing is known about a model that is not listed.
+    /// The cost of these tokens of a model; zero for a model that is not listed.
     #[must_use]
     pub fn of(&self, model: Option<&str>, tokens: Tokens) -> Usd {
         let model = model.or(self.model.as_deref()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! When a quota is there again, read off what a program says about it.
+//! Reads the reset time of a quota from the message of a program.
 
 use jiff::civil::{Date, DateTime, Time as Clock, Weekday};
 use jiff::tz::{Offset, TimeZone};
@@ -7,7 +7,7 @@ use stafette_core::Time;
 
 use super::phrase::plain;
 
-/// What a clock on the wall shows: the moment, and where the wall stands.
+/// The current time and the time zone.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Wall {
     now: Timestamp,
@@ -15,13 +15,13 @@ pub struct Wall {
 }
 
 impl Wall {
-    /// This moment, here.
+    /// The current time in the system's time zone.
     #[must_use]
     pub fn here() -> Self {
         Wall { now: Timestamp::now(), zone: TimeZone::system() }
     }
 
-    /// A moment in a zone of the IANA database; in UTC when there is none of that name.
+    /// A time in a zone of the IANA database; in UTC when there is none with that name.
     #[must_use]
     pub fn new(now: Time, zone: &str) -> Self {
         let now = Timestamp::from_millisecond(now.0).unwrap_or(Timestamp::UNIX_EPOCH);
@@ -29,23 +29,23 @@ impl Wall {
     }
 }
 
-/// How far ahead a reset can be; later ones are misread numbers.
+/// The farthest reset that is accepted; later ones are misread numbers.
 const FARTHEST: SignedDuration = SignedDuration::from_hours(400 * 24);
 
-/// How long a time of day that has just passed still means today.
+/// The time for which a time of day that has just passed still means today.
 const JUST_NOW: SignedDuration = SignedDuration::from_mins(10);
 
 /// Words that come before the moment.
 const ANCHORS: [&str; 6] = ["reset", "try again", "retry", "available", "wait", "renew"];
 
-/// How many words may stand between such a word and the moment.
+/// The maximum number of words between such a word and the moment.
 const WORDS_BETWEEN: usize = 6;
 
-/// How much is looked at.
+/// The number of bytes of a message that are searched.
 const REACH: usize = 4096;
 
-/// The moment that a message speaks of, as in `resets 3pm (Europe/Berlin)`, `try again in 5m`,
-/// `limit reached|1794823200` or `Retry-After: 30`.
+/// The reset time in a message, as in `resets 3pm (Europe/Berlin)`, `try again in 5m`, `limit
+/// reached|1794823200` or `Retry-After: 30`.
 #[must_use]
 pub fn reset(message: &str, wall: &Wall) -> Option<Time> {
     let text = plain(&message[..message.floor_char_boundary(REACH)]);
@@ -60,7 +60,7 @@ pub fn reset(message: &str, wall: &Wall) -> Option<Time> {
         .map(|moment| Time(moment.as_millisecond()))
 }
 
-/// The moment that a JSON value is: seconds or milliseconds since 1970, or text.
+/// The time that a JSON value stands for: seconds or milliseconds since 1970, or text.
 pub(crate) fn reset_value(value: &serde_json::Value, wall: &Wall) -> Option<Time> {
     let moment = match value {
         serde_json::Value::String(text) => moment(&words(&plain(text)), wall),
@@ -69,7 +69,7 @@ pub(crate) fn reset_value(value: &serde_json::Value, wall: &Wall) -> Option<Time
     moment.map(|moment| Time(moment.as_millisecond()))
 }
 
-/// The first words of a text, without what only separates them.
+/// The first words of a text, without separators.
 fn words(text: &str) -> Vec<String> {
     let part = |c: char| c.is_alphanumeric() || ":.+-/_".contains(c);
     text.split(|c: char| !part(c))
@@ -144,7 +144,7 @@ fn joined_span(mut text: &str) -> Option<SignedDuration> {
     Some(total)
 }
 
-/// How many seconds a unit has.
+/// The number of seconds in a unit.
 fn unit(name: &str) -> Option<f64> {
     let seconds = match name {
         "ms" => 0.001,
@@ -158,7 +158,7 @@ fn unit(name: &str) -> Option<f64> {
     Some(seconds)
 }
 
-/// Which day is meant.
+/// The day of a reset time.
 enum Day {
     Next,
     On(Date),
@@ -207,7 +207,7 @@ fn on_the_clock(words: &[String], wall: &Wall) -> Option<Timestamp> {
     Some(meant.timestamp())
 }
 
-/// The day that the words begin with, and how many of them it takes.
+/// The day that the words begin with, and the number of words that it takes.
 fn day(words: &[String]) -> (Day, usize) {
     let word = |index: usize| words.get(index).map(String::as_str).unwrap_or_default();
     if let Ok(date) = word(0).parse::<Date>() {
@@ -217,7 +217,7 @@ fn day(words: &[String]) -> (Day, usize) {
         return (Day::Tomorrow, 1);
     }
     if let Some(weekday) = weekday(word(0)) {
-        // `Mon, Nov 16`: the date says more.
+        // `Mon, Nov 16`: the date is more precise.
         let (exact, used) = day(&words[1..]);
         return if used > 0 { (exact, used + 1) } else { (Day::Weekday(weekday), 1) };
     }

@@ -1,4 +1,4 @@
-//! What an agent is told about a phase: the request as it stands, and the shape of the answer.
+//! The prompt of a phase: the request as it stands, and the format of the answer.
 
 use stafette_core::Offer;
 use stafette_core::wire::phase::{Phase, PhaseRequest, asked};
@@ -6,13 +6,13 @@ use stafette_core::workflow::ResultFormat;
 
 use crate::{Job, profile};
 
-/// The request for a phase, as its document; nothing when the offer is none.
+/// The request for a phase, as its document; `None` when the offer is none.
 pub(super) fn request(offer: &Offer) -> Option<String> {
     let request = PhaseRequest::from_offer(offer, "", asked(offer)?);
     serde_json::to_string_pretty(&request).ok()
 }
 
-/// How a phase is answered; nothing when the offer is none.
+/// The format of a phase's answer; `None` when the offer is none.
 pub(super) fn ending(job: &Job) -> Option<String> {
     let (phase, word) = (asked(&job.order.offer)?, &job.frame_word);
     let tools = profile::knows_tools(job);

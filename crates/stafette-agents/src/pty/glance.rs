@@ -1,23 +1,23 @@
-//! What a program's screen says about it, as far as its profile knows.
+//! The state of a program by its screen, as far as its profile describes it.
 
 use crate::Job;
 use crate::terminal::Terminal;
 
-/// What a screen shows at a glance.
+/// The state that a screen shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Glance {
-    /// Nothing against typing.
+    /// Nothing speaks against typing.
     Quiet,
-    /// It works.
+    /// The program shows that it works.
     Busy,
-    /// It waits for a person's word.
+    /// The program waits for a person's answer.
     Asks,
-    /// It does not look ready.
+    /// The program does not look ready.
     Unready,
 }
 
 impl Glance {
-    /// What is to be seen now.
+    /// The state that the screen shows now.
     pub(super) fn at(job: &Job, terminal: &Terminal) -> Self {
         let mode = job.profile.as_ref().and_then(|profile| profile.pty.as_ref());
         let Some(mode) = mode else {

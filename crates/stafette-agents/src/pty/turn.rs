@@ -1,4 +1,4 @@
-//! One turn in a terminal: typed in, watched, and read off.
+//! One turn in a terminal: typed in, watched, and read from the screen.
 
 use std::time::Duration;
 
@@ -18,23 +18,23 @@ use crate::screen::{Sighting, Tier};
 use crate::terminal::{InputError, State, Terminal};
 use crate::{GRACE, HEARTBEAT, HEARTBEAT_GAP, Job, Signal};
 
-/// Lines of output that stand in for a summary.
+/// Lines of output that are used in place of a summary.
 const SUMMARY_LINES: usize = 5;
 
-/// Lines of the last screen that are told of a program which draws.
+/// Lines of the last screen that are reported of a program which draws.
 const SCREEN_LINES: usize = 12;
 
-/// What is said of a program that leaves too soon, though well.
+/// The message for a program that exits too soon, though with success.
 const LEFT_EARLY: &str = "it left before it was given its order";
 
-/// When a turn is over.
+/// The condition for the end of a turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Close {
-    /// Not yet.
+    /// The turn does not end yet.
     Open,
-    /// When it is quiet after this moment.
+    /// The turn ends when it is quiet after this moment.
     WhenQuiet { since: Instant },
-    /// Now.
+    /// The turn ends immediately.
     Now,
 }
 
@@ -45,31 +45,31 @@ pub(super) struct Turn<'a> {
     changes: watch::Receiver<u64>,
     harvest: Option<Harvest>,
     job: &'a Job,
-    /// Says which process has the turn.
+    /// The note on the process that has the turn.
     note: Option<TurnNote>,
-    /// Which life of the program has the turn.
+    /// The number of the program's start that has the turn.
     life: u32,
     close: Close,
-    /// Whether the program has its order.
+    /// True if the program has its order.
     handed_in: bool,
     heard: u64,
     receipts: Receipts,
     pressed_again: bool,
-    /// When it was interrupted, unless it has gone on since.
+    /// The time of an interruption, unless the program has continued since.
     interrupted: Option<Instant>,
     printed_at: Instant,
     reported: Option<Instant>,
-    /// Whether there is something that was not reported.
+    /// True if there is output that was not reported.
     unreported: bool,
-    /// Whether the screen was looked at since it is quiet, and what it showed.
+    /// True if the screen was checked since it became quiet; `busy` and `asked` hold the result.
     glanced: bool,
     busy: bool,
     asked: bool,
-    /// Whether something is left in the program's input that nobody sent.
+    /// True if stray text is left in the program's input.
     pub(super) spoiled: bool,
 }
 
-/// How the beginning of a turn ended early: with a signal, or with the program's end.
+/// The early end of a turn's beginning: a signal, or `None` for the program's exit.
 pub(super) type Early = Option<Box<Signal>>;
 
 impl<'a> Turn<'a> {
@@ -98,7 +98,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The program has got its order with its command.
+    /// Marks that the program got its order with its command.
     pub(super) async fn passed(&mut self) -> Result<(), Early> {
         self.life = self.terminal.status().life;
         self.begin();
@@ -110,7 +110,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Gives the program its order: waits until it takes input, types, and presses Enter when all
-    /// of it is there to be seen.
+    /// of the text is visible.
     pub(super) async fn hand_in(&mut self, text: &str) -> Result<(), Early> {
         self.await_ready().await?;
         let _hand = self.terminal.hand().await;
@@ -127,7 +127,7 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
-    /// The program that runs now has the turn, and signs with its own token.
+    /// Assigns the turn to the current program, which signs with its own token.
     fn begin(&mut self) {
         let leader = self.terminal.status().pid;
         self.note = leader.and_then(|leader| TurnNote::new(self.job, leader));
@@ -135,7 +135,7 @@ impl<'a> Turn<'a> {
         self.harvest = self.harvest.take().map(|harvest| harvest.with_token(token.as_deref()));
     }
 
-    /// Input that did not get there ends the turn.
+    /// Ends the turn if input did not arrive.
     fn refused(&mut self, typed: Result<(), InputError>) -> Result<(), Early> {
         let error = match typed {
             Ok(()) => return Ok(()),
@@ -165,7 +165,7 @@ impl<'a> Turn<'a> {
                     let now = Instant::now();
                     let late = *late.get_or_insert(now + self.patience());
                     match Glance::at(self.job, self.terminal) {
-                        // What is typed now would be taken for the answer.
+                        // Text typed now would be taken for the answer.
                         Glance::Asks => self.tell_that_it_asks().await,
                         Glance::Unready if late > now && news.status.state == State::Ready => {
                             let changed = timeout_at(late, self.changes.changed()).await;
@@ -220,7 +220,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// It does not wait for a person's word any more, if it did.
+    /// Clears the state of waiting for a person's answer, if it was set.
     async fn goes_on(&mut self) {
         if std::mem::take(&mut self.asked) {
             let state = SessionState::Working;
@@ -228,7 +228,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// It is quiet: what there is to see then. A quota that is used up ends the turn.
+    /// Checks a screen that has become quiet. A used-up quota ends the turn.
     async fn settled(&mut self) -> Option<Signal> {
         self.glanced = true;
         self.busy = false;
@@ -248,7 +248,7 @@ impl<'a> Turn<'a> {
         Some(Signal::Failed { failure, usage: Usage::default() })
     }
 
-    /// Watches until the turn is over.
+    /// Watches until the turn has ended.
     pub(super) async fn watch(&mut self) -> Signal {
         let submitted = Instant::now();
         let mut beat = submitted + HEARTBEAT;
@@ -280,17 +280,17 @@ impl<'a> Turn<'a> {
                 return self.end().await;
             }
             let stalls = self.printed_at + setup.stall;
-            // Whoever waits for a person does not stall.
+            // A program that waits for a person does not stall.
             let may_stall = self.interrupted.is_none() && !self.asked;
             if may_stall && stalls <= now {
                 self.interrupt().await;
             }
-            // Enter is lost more easily than a text: pressed once more if nothing came of it.
+            // Enter is lost more easily than a text: it is pressed once more if nothing happened.
             let again = submitted + setup.arrival;
             let unheard = self.heard == 0 && !self.pressed_again;
             if unheard && again <= now {
                 self.pressed_again = true;
-                // One that reads nothing must not hold us up.
+                // A program that reads nothing must not hold us up.
                 let _ = timeout(setup.arrival, self.terminal.submit()).await;
             }
             let due = self.reported.map_or(now, |at| at + HEARTBEAT_GAP);
@@ -321,7 +321,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Takes what was heard; tells whether the program has left.
+    /// Takes the new output. Returns true if the program has exited.
     async fn look(&mut self) -> bool {
         let news = self.terminal.news();
         for sighting in &news.frames {
@@ -371,7 +371,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// A program that does nothing is interrupted, and people are told.
+    /// Interrupts a program that does nothing, and reports it to people.
     async fn interrupt(&mut self) {
         self.interrupted = Some(Instant::now());
         let code = "AGENT_STALLED".to_owned();
@@ -379,11 +379,12 @@ impl<'a> Turn<'a> {
         let quiet = setup.stall.as_secs_f32();
         let message = format!("printed nothing for {quiet} s and was interrupted");
         self.link.tell(Signal::Alert { code, message }).await;
-        // One that is gone needs no interruption, and one that reads nothing cannot be interrupted.
+        // A program that is gone needs no interruption, and one that reads nothing cannot be
+        // interrupted.
         let _ = timeout(setup.arrival, self.terminal.interrupt()).await;
     }
 
-    /// Says that the program lives, if it has something to say or it is time for a sign of life.
+    /// Reports that the program is alive, if it has new output or a heartbeat is due.
     fn report(&mut self, beats: bool) {
         self.unreported = false;
         let note = self.terminal.lines(1).pop();
@@ -393,7 +394,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The turn is over: what came of it.
+    /// Ends the turn and returns its outcome.
     pub(super) async fn end(&mut self) -> Signal {
         for sighting in self.terminal.news().frames {
             self.frame(&sighting).await;
@@ -421,7 +422,7 @@ impl<'a> Turn<'a> {
             self.receipts.reach(Receipt::Acknowledged).await;
         }
         match end {
-            // The program's profile may know what its complaint means.
+            // The program's profile may know what its error means.
             Signal::Failed { failure, usage } if failure.kind == FailureKind::Recoverable => {
                 let failure = profile::named(self.job, failure.kind, failure.message);
                 Signal::Failed { failure, usage }

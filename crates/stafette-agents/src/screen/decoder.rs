@@ -1,40 +1,40 @@
-//! Bytes into text, cut where the screen is worth a look.
+//! Turns bytes into text, cut where the screen is worth a search.
 
-/// Begins the sequence that opens (`h`) or closes (`l`) a synchronized update.
+/// The beginning of the sequence that opens (`h`) or closes (`l`) a synchronized update.
 const SYNCHRONIZED: &[u8] = b"\x1b[?2026";
 
-/// A synchronized update that is longer than this is taken for one that nobody closes.
+/// The limit in bytes after which a synchronized update counts as never closed.
 const UPDATE_LIMIT: usize = 64 * 1024;
 
-/// When the screen is whole enough to be looked at.
+/// The moment at which the screen is complete enough to be searched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Whole {
     /// Whenever a row is done, and at the end.
     Throughout,
     /// At the end only: a synchronized update closes there.
     AtEnd,
-    /// Not yet.
+    /// The screen must not be searched yet.
     No,
 }
 
 /// A piece of the stream.
 #[derive(PartialEq, Debug)]
 pub(super) struct Update {
-    /// The piece as text; what is not UTF-8 is replaced.
+    /// The piece as text; bytes that are not UTF-8 are replaced.
     pub(super) text: String,
-    /// How many bytes of the stream it stands for.
+    /// The number of bytes of the stream that it stands for.
     pub(super) bytes: usize,
-    /// When to look at the screen.
+    /// The moment at which to search the screen.
     pub(super) whole: Whole,
 }
 
-/// Turns bytes into text, whatever way they are cut.
+/// Turns bytes into text, wherever they are cut.
 #[derive(Default, Debug)]
 pub(super) struct Decoder {
     utf8: Utf8,
-    /// How much of [`SYNCHRONIZED`] stands at the end of the stream.
+    /// The length of the part of [`SYNCHRONIZED`] at the end of the stream.
     matched: usize,
-    /// How many bytes the open update has; nothing when none is open.
+    /// The number of bytes of the open update; `None` when none is open.
     open: Option<usize>,
 }
 
@@ -64,7 +64,7 @@ impl Decoder {
         updates
     }
 
-    /// `within` says when to look if a synchronized update is open.
+    /// `within` says when to search if a synchronized update is open.
     fn update(&mut self, bytes: &[u8], within: Whole) -> Update {
         let mut whole = Whole::Throughout;
         if let Some(size) = &mut self.open {
@@ -76,21 +76,21 @@ impl Decoder {
         Update { text: self.utf8.text(bytes), bytes: bytes.len(), whole }
     }
 
-    /// How many bytes wait for the rest of their character.
+    /// The number of bytes that wait for the rest of their character.
     pub(super) fn pending(&self) -> usize {
         self.utf8.partial.len()
     }
 }
 
-/// Turns bytes into characters, whatever way they are cut; what is not UTF-8 is replaced.
+/// Turns bytes into characters, wherever they are cut; bytes that are not UTF-8 are replaced.
 #[derive(Default, Debug)]
 pub(crate) struct Utf8 {
-    /// The first bytes of a character whose others have not come yet.
+    /// The first bytes of an incomplete character.
     partial: Vec<u8>,
 }
 
 impl Utf8 {
-    /// The characters that are complete with these bytes.
+    /// Returns the characters that are complete with these bytes.
     pub(crate) fn text(&mut self, bytes: &[u8]) -> String {
         let mut whole = std::mem::take(&mut self.partial);
         whole.extend_from_slice(bytes);

@@ -6,19 +6,19 @@ use std::ops::Range;
 
 use avt::{Color, Line, Pen};
 
-/// What a row costs besides its text.
+/// The memory for a row besides its text, in bytes.
 const ROW_COST: usize = size_of::<Past>() + 16;
 
 /// A row that has left the screen.
 #[derive(Debug)]
 struct Past {
-    /// Its text with its styling.
+    /// The text of the row with its styling.
     text: Box<str>,
-    /// Whether it goes on in the next one.
+    /// True if it continues in the next row.
     wrapped: bool,
 }
 
-/// Rows that have left the screen; the oldest go when there are too many.
+/// Rows that have left the screen; the oldest are dropped when there are too many.
 #[derive(Debug, Default)]
 pub(super) struct History {
     rows: VecDeque<Past>,
@@ -33,7 +33,7 @@ impl History {
         self.shed();
     }
 
-    /// How many bytes are kept.
+    /// The number of bytes that are kept.
     pub(super) fn size(&self) -> usize {
         self.size
     }
@@ -119,7 +119,7 @@ pub(super) fn cut(line: &Line, columns: &Range<usize>) -> String {
             sgr(&mut text, &pen);
         }
         match usize::from(cell.width()) {
-            // Its left half is outside.
+            // The left half is outside.
             0 => {
                 text.push(' ');
                 at += 1;
@@ -140,7 +140,7 @@ pub(super) fn cut(line: &Line, columns: &Range<usize>) -> String {
     text
 }
 
-/// Switches to a pen.
+/// Adds the sequence that switches to a pen.
 fn sgr(text: &mut String, pen: &Pen) {
     text.push_str("\x1b[0");
     let attributes = [

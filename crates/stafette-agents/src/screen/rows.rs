@@ -1,21 +1,21 @@
-//! Rows of a screen, and which of them belong together.
+//! Rows of a screen, and the lines that they form.
 
 use avt::Line;
 
-/// How many columns a program may leave free at the right when it wraps by itself.
+/// The number of columns that a program may leave free at the right when it wraps lines itself.
 const MARGIN: usize = 2;
 
 /// One row as it is shown.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     text: String,
-    /// The columns up to the last one that is not blank.
+    /// The number of columns up to the last one that is not blank.
     used: usize,
-    /// Whether the terminal wrapped it onto the next row.
+    /// True if the terminal wrapped it onto the next row.
     wrapped: bool,
 }
 
-/// How a row goes on in the next one.
+/// The way a row continues in the next one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Join {
     /// The terminal wrapped it.
@@ -35,18 +35,19 @@ impl From<&Line> for Row {
 }
 
 impl Row {
-    /// How many bytes its text has.
+    /// The length of its text, in bytes.
     pub(super) fn size(&self) -> usize {
         self.text.len()
     }
 
-    /// The columns up to the last one that is not blank.
+    /// The number of columns up to the last one that is not blank.
     pub(super) fn used(&self) -> usize {
         self.used
     }
 
-    /// How this row goes on in `next`, on a screen with so many columns. A program that wraps by
-    /// itself leaves no mark: the row is full, or the next row's first word did not fit.
+    /// The way this row continues in `next`, on a screen with this many columns. A program that
+    /// wraps lines itself leaves no mark: the row is full, or the next row's first word did not
+    /// fit.
     pub(super) fn join(&self, next: &Row, columns: usize) -> Option<Join> {
         if self.wrapped {
             return Some(Join::Terminal);
@@ -72,7 +73,7 @@ impl Row {
         self.text.clone()
     }
 
-    /// Adds this row to a text that goes on in it.
+    /// Adds this row to a text that continues in it.
     pub(super) fn add_to(&self, text: &mut String, join: Join) {
         if join == Join::Terminal {
             text.push_str(&self.text);

@@ -1,4 +1,4 @@
-//! Watches the emulator at work, and looks for frames when there is something to see.
+//! Watches the emulator, and searches for frames when the screen has changed.
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
@@ -14,18 +14,18 @@ use super::history::History;
 use super::rows::{Join, Row};
 use super::{Sighting, Tier};
 
-/// How many frames are remembered, so that a redraw is not a second frame.
+/// The number of frames that are remembered, so that a redraw is not a second frame.
 const SEEN_LIMIT: usize = 16 * 1024;
 
-/// Says whether a signed frame's signature is good.
+/// Returns true if a signed frame's signature is valid.
 pub(super) type Verifier = Box<dyn Fn(&Frame) -> bool + Send>;
 
-/// Which rows are looked at together.
+/// The rows that are searched together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Look {
-    /// Only what the terminal wrapped: the rows around may still be old ones.
+    /// Only rows that the terminal wrapped: the rows around may still be old ones.
     Narrow,
-    /// Also what the program wrapped.
+    /// Also rows that the program wrapped.
     Wide,
 }
 
@@ -35,15 +35,16 @@ pub(super) struct Watch {
     word: Word,
     whole: Whole,
     offset: u64,
-    /// Rows that changed since the last wide look, and since the last look of any kind.
+    /// Rows that changed since the last wide search, and since the last search of any kind.
     changed: Vec<bool>,
     fresh: Vec<bool>,
-    /// Whether letters were drawn since the cursor came to its row.
+    /// True if letters were drawn since the cursor came to its row.
     drawing: bool,
-    /// Whether there may be a `<` somewhere. Without one there is no frame, and looking is costly.
+    /// True if there may be a `<` on the screen. Without one there is no frame, and searching is
+    /// costly.
     opening: bool,
-    /// Rows that scrolled off since the last look, and those that go on in the first row. The
-    /// first `looked` of them were looked at before.
+    /// Rows that scrolled off since the last search, and those that continue in the first row. The
+    /// first `looked` of them were searched before.
     departed: VecDeque<Row>,
     looked: usize,
     seen: Seen,
@@ -81,12 +82,12 @@ impl Watch {
         self.whole = whole;
     }
 
-    /// What was seen since the last call.
+    /// The frames that were seen since the last call.
     pub(super) fn take(&mut self) -> Vec<Sighting> {
         std::mem::take(&mut self.sightings)
     }
 
-    /// The frames on the screen, each as often as it is there.
+    /// The frames on the screen, with repetitions.
     pub(super) fn visible(&self, terminal: &Terminal) -> Vec<Frame> {
         let columns = terminal.size().0;
         let mut rows = terminal.screen().visible_lines().map(Row::from).peekable();
@@ -107,7 +108,7 @@ impl Watch {
         frames
     }
 
-    /// Looks at the whole screen, whatever state it is in.
+    /// Searches the whole screen, whatever state it is in.
     pub(super) fn settle(&mut self, terminal: &Terminal) {
         self.drawing = false;
         self.look(terminal, Look::Wide);
@@ -121,7 +122,7 @@ impl Watch {
         self.sightings.clear();
     }
 
-    /// How many rows that scrolled off are kept.
+    /// The number of rows that scrolled off and are kept.
     #[cfg(test)]
     pub(super) fn departed(&self) -> usize {
         self.departed.len()
@@ -141,8 +142,8 @@ impl Watch {
         }
     }
 
-    /// Whether a frame may begin somewhere. The primary screen is hidden behind the alternate one,
-    /// but not the other way round: that one is empty when it comes back.
+    /// True if a frame may begin on the screen. The primary screen is hidden behind the alternate
+    /// one, but not the other way round: that one is empty when it comes back.
     fn may_open(&self, terminal: &Terminal) -> bool {
         let opens = |line: &Line| line.cells().iter().any(|cell| cell.char() == '<');
         terminal.active_screen_kind() == ScreenKind::Alternate
@@ -164,7 +165,7 @@ impl Watch {
             None => at >= self.looked,
             Some(at) => if wide { &self.changed } else { &self.fresh }.get(at) == Some(&true),
         };
-        // What scrolled off the primary screen does not go on in the alternate one.
+        // Rows that scrolled off the primary screen do not continue in the alternate one.
         let join = |upper: usize| -> Option<Join> {
             if upper + 1 == above && !primary {
                 return None;
@@ -225,14 +226,14 @@ impl Watch {
         }
     }
 
-    /// The row that is being drawn over: left of the cursor it is new, right of it old.
+    /// The row that is being redrawn: left of the cursor it is new, right of it old.
     fn busy_row(&self, terminal: &Terminal) -> Option<usize> {
         let cursor = terminal.cursor();
         let row = Row::from(terminal.screen().line(cursor.row)?);
         (self.drawing && row.used() > cursor.col).then_some(cursor.row)
     }
 
-    /// Keeps the last `rows` rows that scrolled off, if they are not too much for a frame.
+    /// Keeps the last `rows` rows that scrolled off, if they are not too long for a frame.
     fn keep_departed(&mut self, rows: usize) {
         self.departed.drain(..self.departed.len() - rows);
         let mut size: usize = self.departed.iter().map(Row::size).sum();
@@ -258,7 +259,8 @@ impl Watch {
     }
 }
 
-/// The complete frames in `text`. Incomplete ones are no news: every frame is one while it is drawn.
+/// The complete frames in `text`. Incomplete ones are not reported: every frame is one while it is
+/// drawn.
 fn frames_in(word: &Word, text: &str) -> Vec<Frame> {
     let mut frames = Vec::new();
     let mut keep = |found| {
@@ -272,14 +274,15 @@ fn frames_in(word: &Word, text: &str) -> Vec<Frame> {
     frames
 }
 
-/// How to look before `function`, which may spoil what was drawn before, with the cursor in `row`.
+/// The search to make before `function`, which may destroy what was drawn before, with the cursor
+/// in `row`.
 fn look_before(function: &Function, row: usize) -> Option<Look> {
     use Function::{
         Cnl, Cpl, Cud, Cup, Cuu, Dch, Decaln, Decrc, Decrst, Decset, Decstr, Dl, Ech, Ed, El, Ich,
         Il, Ri, Ris, Scorc, Sd, Su, Vpa, Vpr,
     };
     match function {
-        // The screen is left or wiped, or drawn anew from its top: the last drawing is complete.
+        // The screen is left, cleared, or drawn anew from its top: the last drawing is complete.
         Decset(_) | Decrst(_) | Ris | Decaln | Ed(EdScope::All) | Cup(0 | 1, 0 | 1) => {
             Some(Look::Wide)
         }
@@ -308,7 +311,7 @@ impl Observer for Watch {
             }
             Function::Rep(_) => self.drawing = true,
             Function::Cr | Function::Lf | Function::Nel => self.drawing = false,
-            // These stay in the row, and may be about to remove what is old there.
+            // These stay in the row, and may be about to remove old text there.
             Function::El(_) | Function::Ed(_) | Function::Ech(_) => {}
             Function::Ich(_) | Function::Dch(_) => {}
             _ if leaves.is_some() => self.drawing = false,
@@ -350,7 +353,7 @@ impl Observer for Watch {
     }
 }
 
-/// Frames that were seen, the latest of them.
+/// The latest frames that were seen.
 #[derive(Default)]
 struct Seen {
     hashes: HashSet<u64>,
@@ -358,7 +361,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether `frame` was not seen before.
+    /// Adds a frame. Returns true if it was not seen before.
     fn insert(&mut self, frame: &Frame) -> bool {
         let mut hasher = DefaultHasher::new();
         frame.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! Commits that are made once for each key.
+//! Makes commits once for each key.
 
 use std::fs;
 use std::io;
@@ -12,21 +12,21 @@ use stafette_core::{AgentName, TurnKey};
 /// The trailer that ties a commit to its turn.
 const TRAILER: &str = "Stafette-Turn";
 
-/// How often git is tried while something is locked.
+/// The maximum number of attempts while a file of git is locked.
 const TRIES: u32 = 50;
 
-/// How often before the lock may be taken for a dead git's.
+/// The number of attempts before the lock may be taken for that of a dead git.
 const PATIENCE: u32 = 5;
 
-/// How long each time.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What a commit step left behind.
+/// The result of a commit step.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Commit {
-    /// A new commit.
+    /// A new commit was made.
     Made(String),
-    /// The one that an earlier delivery made, or the last one where there is nothing to commit.
+    /// The commit of an earlier delivery, or the last one where there is nothing to commit.
     Found(String),
 }
 
@@ -81,7 +81,7 @@ fn head(folder: &Path) -> Option<String> {
     answer(folder, &["rev-parse", "--quiet", "--verify", "HEAD"])
 }
 
-/// What git answers, in one line.
+/// The output of git, in one line.
 fn answer(folder: &Path, question: &[&str]) -> Option<String> {
     let output = quiet(folder).args(question).output().ok()?;
     let line = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -94,7 +94,7 @@ fn git(folder: &Path, agent: &AgentName, arguments: &[&str]) -> Result<(), Strin
     if output.status.success() { Ok(()) } else { Err(complaint(&output)) }
 }
 
-/// Runs git. A lock that someone holds is waited for; one that a killed git has left is removed.
+/// Runs git. A lock that a process holds is waited for; one that a killed git has left is removed.
 fn run(folder: &Path, agent: &AgentName, arguments: &[&str]) -> Result<Output, String> {
     let mut tries = 0;
     loop {
@@ -113,9 +113,9 @@ fn run(folder: &Path, agent: &AgentName, arguments: &[&str]) -> Result<Output, S
         if tries > TRIES {
             return Ok(output);
         }
-        // A git that lives lets go of it sooner or later; a dead one never does.
+        // A living git releases it sooner or later; a dead one never does.
         if tries > PATIENCE && abandoned(folder, &lock) {
-            // When it cannot be removed, the next try says so.
+            // If it cannot be removed, the next attempt reports it.
             drop(fs::remove_file(&lock));
         } else {
             thread::sleep(PAUSE);
@@ -123,7 +123,7 @@ fn run(folder: &Path, agent: &AgentName, arguments: &[&str]) -> Result<Output, S
     }
 }
 
-/// The lock that stood in git's way.
+/// The lock file that blocked git.
 fn lock_in(output: &Output) -> Option<PathBuf> {
     if output.status.success() {
         return None;
@@ -136,7 +136,8 @@ fn lock_in(output: &Output) -> Option<PathBuf> {
     (is_lock && rest.starts_with(": File exists")).then_some(path)
 }
 
-/// Whether nobody can be holding a lock: it is this working tree's own, and no git works there.
+/// True if no process can be holding a lock: it belongs to this working tree, and no git works
+/// there.
 #[cfg(target_os = "linux")]
 fn abandoned(folder: &Path, lock: &Path) -> bool {
     let own = answer(folder, &["rev-parse", "--absolute-git-dir"]);
@@ -154,14 +155,14 @@ fn abandoned(folder: &Path, lock: &Path) -> bool {
         })
 }
 
-/// Whether nobody can be holding a lock: it is older than any step of git.
+/// True if no process can be holding a lock: it is older than any step of git.
 #[cfg(not(target_os = "linux"))]
 fn abandoned(_: &Path, lock: &Path) -> bool {
     let age = fs::metadata(lock).and_then(|lock| lock.modified()).map(|since| since.elapsed());
     age.is_ok_and(|age| age.is_ok_and(|age| age > Duration::from_secs(60)))
 }
 
-/// Git in a folder, in one language and without questions.
+/// Git in a folder, with a fixed language and without prompts.
 fn quiet(folder: &Path) -> Command {
     let mut command = Command::new("git");
     command.current_dir(folder).env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0");

@@ -1,4 +1,4 @@
-//! An agent's own account of what it did, safe on disk before it goes on.
+//! An agent's own account of its work, safe on disk before it continues.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -11,33 +11,33 @@ use stafette_core::{Time, TurnKey};
 /// One line of a ledger.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Entry {
-    /// When it happened, in UTC.
+    /// The time of the event, in UTC.
     pub at: String,
-    /// The turn it belongs to.
+    /// The turn that it belongs to.
     pub key: TurnKey,
-    /// What happened.
+    /// The event that is recorded.
     pub event: Event,
-    /// The commit, when one was made.
+    /// The commit; `None` when none was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }
 
-/// What an agent writes down.
+/// An event that an agent records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// It took its order.
+    /// The agent took its order.
     Started,
-    /// It made a commit; one that it found is not written down again.
+    /// The agent made a commit; one that it found is not recorded again.
     Committed,
-    /// It did everything.
+    /// The agent finished all steps.
     Finished,
-    /// It heard that its result is recorded for good.
+    /// The agent received the acknowledgement that its result is recorded for good.
     Acknowledged,
 }
 
-/// Reads a ledger; one that was never begun is empty. A line that a crash has torn is skipped: what
-/// it would have said did not happen.
+/// Reads a ledger; a missing one is empty. A line that a crash has torn is skipped: its event did
+/// not happen.
 ///
 /// # Errors
 /// When the file is there and cannot be read.
@@ -59,12 +59,12 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// The account at `path`; without one, nothing is written.
+    /// The account at `path`; without a path, nothing is written.
     pub(super) fn new(path: Option<PathBuf>, key: TurnKey) -> Self {
         Ledger { path, key }
     }
 
-    /// Writes something down. It is on disk when this returns.
+    /// Writes an entry. It is on disk when this returns.
     pub(super) fn note(&self, event: Event, commit: Option<&str>) -> io::Result<()> {
         let Some(path) = &self.path else {
             return Ok(());
@@ -83,7 +83,7 @@ impl Ledger {
             File::open(folder)?.sync_all()?;
         }
         let mut file = OpenOptions::new().read(true).append(true).open(path)?;
-        // What a crash has torn ends here, or it would take this line with it.
+        // Ends a line that a crash has torn, which would otherwise spoil this one.
         if file.seek(SeekFrom::End(0))? > 0 {
             file.seek(SeekFrom::End(-1))?;
             let mut last = [0];

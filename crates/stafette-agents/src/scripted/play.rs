@@ -18,16 +18,16 @@ use super::script::{Blanks, Script, Step, inside};
 use super::{Reply, Word};
 use crate::HEARTBEAT;
 
-/// The longest piece of a command's output that is said at once.
+/// The longest piece of a command's output in one message, in bytes.
 const PIECE: u64 = 8 * 1024;
 
-/// What is said to whoever has no order for us.
+/// The message for a caller that sends no order.
 const BY_HAND: &str = "a script is played by `stafette run`, not by hand";
 
-/// Plays a script for the order on standard input, and returns the status to leave with.
+/// Plays a script for the order on standard input, and returns the exit status.
 ///
-/// Without an order there — when a script stands in for a command that is given a prompt — the turn
-/// is known from the environment, talk is plain text, and signals are bare frames.
+/// Without an order there — when a script is used as a command that gets a prompt — the turn is
+/// known from the environment, talk is plain text, and signals are bare frames.
 #[must_use]
 pub fn play(script: &Path) -> ExitCode {
     if io::stdin().is_terminal() {
@@ -47,8 +47,8 @@ pub fn play(script: &Path) -> ExitCode {
     follow(script, order, voice)
 }
 
-/// Plays a script in a terminal, like a program that people talk to: it asks for brackets around
-/// what is pasted, and begins with the Enter after them.
+/// Plays a script in a terminal, like an interactive program: it asks for bracketed paste, and
+/// begins with the Enter after the paste.
 fn play_in_terminal(script: &Path) -> ExitCode {
     let Some(order) = order_from_environment() else {
         return complain(BY_HAND);
@@ -100,17 +100,17 @@ fn follow(script: &Path, order: TurnOrder, voice: Voice) -> ExitCode {
 }
 
 fn complain(message: &str) -> ExitCode {
-    // When even this cannot be written, the status still says it.
+    // If even this cannot be written, the exit status still says it.
     drop(writeln!(io::stderr(), "{message}"));
     ExitCode::FAILURE
 }
 
-/// Reads the rest of a prompt, so that whoever writes it is not cut off.
+/// Reads the rest of a prompt, so that its writer is not cut off.
 fn prompt_read() -> io::Result<()> {
     io::copy(&mut io::stdin().lock(), &mut io::sink()).map(drop)
 }
 
-/// As much of an order as a command is told.
+/// The parts of an order that a command finds in its environment.
 fn order_from_environment() -> Option<TurnOrder> {
     let variable = |name: &str| std::env::var(name).ok();
     let agent: AgentName = variable("STAFETTE_AGENT")?.parse().ok()?;
@@ -131,12 +131,12 @@ fn order_from_environment() -> Option<TurnOrder> {
     })
 }
 
-/// How a player speaks.
+/// The way a player reports.
 #[derive(Debug)]
 enum Voice {
-    /// In JSON lines, to the runner of scripts.
+    /// JSON lines, to the runner of scripts.
     Channel,
-    /// In plain text with frames, like any command.
+    /// Plain text with frames, like any command.
     Frames { word: frame::Word },
 }
 
@@ -163,7 +163,7 @@ impl Voice {
         output.flush()
     }
 
-    /// Shows signs of life until the sender is dropped.
+    /// Sends signs of life until the sender is dropped.
     fn heartbeat(&self) -> Option<Sender<()>> {
         let Voice::Channel = self else { return None };
         let (sender, dropped) = mpsc::channel::<()>();
@@ -178,16 +178,16 @@ impl Voice {
     }
 }
 
-/// How a turn ends.
+/// The end of a turn.
 #[derive(Debug)]
 enum End {
-    /// With its last step.
+    /// All steps are done.
     Done,
-    /// With an exit status.
+    /// An exit with this status.
     Left(u8),
-    /// With nobody left to hear it.
+    /// The receiver is gone.
     Unheard,
-    /// With a reason.
+    /// A failure with its reason.
     Failed { message: String, fatal: bool },
 }
 
@@ -212,7 +212,7 @@ struct Player {
 }
 
 impl Player {
-    /// Takes the order and every step of its turn.
+    /// Takes the order, and every step of its turn.
     fn turn(&mut self, path: &Path) -> Result<End, End> {
         let script = Script::read(path).map_err(|error| End::hopeless(place(path, &error)))?;
         let ledger = script.ledger.as_ref().map(|ledger| beside(path, ledger));
@@ -328,7 +328,7 @@ impl Player {
         Ok(())
     }
 
-    /// Does nothing until it is ended, or until nobody is left who could end it.
+    /// Does nothing until it is ended, or until no process is left that could end it.
     fn hang(&mut self) -> Result<(), End> {
         self.heartbeat = None;
         drop(prompt_read());
@@ -340,7 +340,7 @@ impl Player {
         }
     }
 
-    /// Gives the result and waits to hear that it is recorded.
+    /// Sends the result and waits for the acknowledgement.
     fn take_leave(&mut self) -> io::Result<()> {
         let Voice::Channel = self.voice else {
             return Ok(());
@@ -356,7 +356,7 @@ impl Player {
     }
 }
 
-/// A path that is written relative to a file.
+/// A path relative to a file.
 fn beside(file: &Path, path: &Path) -> PathBuf {
     file.parent().unwrap_or(Path::new(".")).join(path)
 }
@@ -368,7 +368,7 @@ fn place(path: &Path, error: &super::ScriptError) -> String {
     }
 }
 
-/// Checks that nothing on the way to a file leads elsewhere.
+/// Checks that no link is on the path to a file.
 fn no_links(path: &Path) -> Result<(), String> {
     let leads = |part: &&Path| fs::symlink_metadata(part).is_ok_and(|part| part.is_symlink());
     let mut parts = path.ancestors().filter(|part| !part.as_os_str().is_empty());

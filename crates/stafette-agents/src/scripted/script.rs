@@ -1,4 +1,4 @@
-//! A script: which steps an agent takes in which turn.
+//! A script: the steps that an agent takes in each turn.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -10,91 +10,91 @@ use toml::Spanned;
 
 use crate::harvest::KINDS;
 
-/// Everything that an agent does.
+/// The script of an agent.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Script {
-    /// Where the agent keeps its own account, relative to the script.
+    /// The path of the agent's own account, relative to the script.
     pub ledger: Option<PathBuf>,
-    /// Its turns; the first one that fits is taken.
+    /// The turns of the script; the first one that matches is taken.
     pub turns: Vec<Turn>,
 }
 
-/// What an agent does in one turn.
+/// The steps of an agent in one turn.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Turn {
-    /// When it fits.
+    /// The condition for this turn.
     pub when: When,
-    /// What is done, one after the other.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
-/// The turns that something fits; what is not said does not matter.
+/// A condition on a turn; fields that are not set match every turn.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct When {
-    /// The round of the loop.
+    /// The round of the loop, from 1.
     pub round: Option<u32>,
-    /// The turn of the handoff.
+    /// The number of the turn within the handoff, from 1.
     pub turn: Option<u32>,
-    /// The attempt.
+    /// The number of the attempt, from 1.
     pub attempt: Option<u32>,
-    /// The delivery.
+    /// The number of the delivery, from 1.
     pub delivery: Option<u32>,
-    /// Inputs that are there.
+    /// Inputs that must be present.
     pub has: Vec<String>,
-    /// Inputs that are not.
+    /// Inputs that must be absent.
     pub lacks: Vec<String>,
 }
 
-/// One thing that an agent does.
+/// One step of an agent.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Step {
-    /// Says something.
+    /// Prints a text as the agent's talk.
     Say(String),
-    /// Writes a file in its folder.
+    /// Writes a file in the agent's folder.
     Write {
-        /// Which.
+        /// The path of the file.
         path: String,
-        /// With this in it.
+        /// The content of the file.
         text: String,
     },
-    /// Adds to a file in its folder.
+    /// Appends to a file in the agent's folder.
     Append {
-        /// Which.
+        /// The path of the file.
         path: String,
-        /// This.
+        /// The text to append.
         text: String,
     },
     /// Runs a command in a shell.
     Run {
-        /// The command.
+        /// The command line for the shell.
         command: String,
-        /// Whether it must succeed.
+        /// True if it must succeed.
         ok: bool,
     },
-    /// Commits everything, once for each key.
+    /// Commits everything with this message, once for each key.
     Commit(String),
-    /// Takes its time.
+    /// Waits for this time, in milliseconds.
     Wait(Millis),
-    /// Says what was used.
+    /// Reports tokens and money that were used.
     Report {
-        /// So many tokens.
+        /// The number of tokens.
         tokens: u64,
-        /// So much money.
+        /// The amount of money, in dollars.
         usd: Usd,
-        /// And what it was for.
+        /// The purpose, in a sentence.
         note: Option<String>,
     },
-    /// Gives a control signal.
+    /// Emits a control signal.
     Emit {
-        /// Of this type.
+        /// The type of the signal.
         kind: String,
-        /// With this in it.
+        /// The payload of the signal.
         payload: Value,
     },
-    /// Dies at once.
+    /// Crashes immediately, without a result.
     Crash,
-    /// Leaves with an exit status.
+    /// Exits with this status.
     Exit(u8),
     /// Shows no sign of life any more.
     Hang,
@@ -106,19 +106,19 @@ pub enum ScriptError {
     /// The file cannot be read.
     #[error("cannot read the script {}: {source}", path.display())]
     Unreadable {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// The text is not a script.
     #[error("the script has a mistake at line {line}, column {column}: {message}")]
     Wrong {
-        /// Where, from 1.
+        /// The line of the mistake, from 1.
         line: usize,
-        /// Where, from 1.
+        /// The column of the mistake, from 1.
         column: usize,
-        /// What.
+        /// The mistake, in a sentence.
         message: String,
     },
 }
@@ -201,7 +201,7 @@ impl Script {
         Ok(Script { ledger: raw.ledger, turns })
     }
 
-    /// What is to be done for an order; nothing when no turn fits.
+    /// The steps for an order; `None` when no turn matches.
     #[must_use]
     pub fn turn_for(&self, order: &TurnOrder) -> Option<&Turn> {
         self.turns.iter().find(|turn| turn.when.fits(order))
@@ -209,7 +209,7 @@ impl Script {
 }
 
 impl When {
-    /// Whether it fits an order.
+    /// True if it matches an order.
     #[must_use]
     pub fn fits(&self, order: &TurnOrder) -> bool {
         let same = |wanted: Option<u32>, is: u32| wanted.is_none_or(|wanted| wanted == is);
@@ -288,23 +288,23 @@ fn wrong(text: &str, at: usize, message: &str) -> ScriptError {
     ScriptError::Wrong { line, column, message: message.to_owned() }
 }
 
-/// What placeholders in a script stand for.
+/// The values of the placeholders in a script.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Blanks {
-    /// `{key}`.
+    /// `{key}`: the idempotency key of the turn.
     pub key: TurnKey,
-    /// `{round}`.
+    /// `{round}`: the round of the loop.
     pub round: u32,
-    /// `{request}`.
+    /// `{request}`: the request of the user.
     pub request: String,
     /// `{commit}`: the turn's commit, once there is one.
     pub commit: String,
-    /// `{task_id}`: the name of the task, where a phase is asked for.
+    /// `{task_id}`: the id of the task, where a phase is requested.
     pub task_id: String,
 }
 
 impl Blanks {
-    /// Those of an order.
+    /// The values for an order.
     #[must_use]
     pub fn of(order: &TurnOrder) -> Self {
         Blanks {
@@ -316,20 +316,20 @@ impl Blanks {
         }
     }
 
-    /// Fills in a text. What is filled in is not looked at again.
+    /// Replaces the placeholders in a text. Inserted text is not searched again.
     #[must_use]
     pub fn fill(&self, text: &str) -> String {
         self.fill_in(text, true)
     }
 
-    /// Fills in a command. The request stays out of it: it is the user's text and no code, and the
-    /// command finds it in `$STAFETTE_REQUEST`.
+    /// Replaces the placeholders in a command. The request is left out: it is the user's text and
+    /// no code, and the command finds it in `$STAFETTE_REQUEST`.
     #[must_use]
     pub fn fill_command(&self, text: &str) -> String {
         self.fill_in(text, false)
     }
 
-    /// Fills in every text of a value.
+    /// Replaces the placeholders in every text of a value.
     #[must_use]
     pub fn fill_value(&self, value: &Value) -> Value {
         match value {

@@ -1,4 +1,4 @@
-//! Adds up what a turn has used.
+//! Adds up the consumption of a turn.
 
 use serde::{Deserialize, Serialize};
 use stafette_core::{Usage, Usd};
@@ -6,15 +6,15 @@ use stafette_core::{Usage, Usd};
 use super::Count;
 use crate::profile::Profile;
 
-/// Tokens, by what happened to them.
+/// Tokens, divided by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tokens {
-    /// Read anew.
+    /// Input tokens that did not come from a cache.
     pub input: u64,
-    /// Written.
+    /// Output tokens of the model.
     pub output: u64,
-    /// Read from a cache.
+    /// Input tokens that were read from a cache.
     pub cached: u64,
 }
 
@@ -36,18 +36,18 @@ impl Tokens {
     }
 }
 
-/// What a session has used so far, by its own account.
+/// The consumption of a session so far, by its own account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Totals {
-    /// Tokens.
+    /// The tokens that the session used.
     pub tokens: Tokens,
-    /// Money.
+    /// The money used, if it is stated.
     pub cost: Option<Usd>,
 }
 
 impl Totals {
-    /// The larger of the two, part by part: a session that counts anew has not given anything back.
+    /// The maximum of both, field by field: a session that counts anew has not returned anything.
     #[must_use]
     pub fn max(self, other: Totals) -> Totals {
         Totals {
@@ -61,20 +61,20 @@ impl Totals {
     }
 }
 
-/// Adds up what a turn has used.
+/// Adds up the consumption of a turn.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
     settled: Totals,
-    /// The last count, and what it was of: the same may be counted again.
+    /// The last count, and its item: the same item may be counted again.
     last: Option<(String, Totals)>,
     model: Option<String>,
     counted: bool,
-    /// The last count was one of everything so far.
+    /// True if the last count was a total.
     whole: bool,
 }
 
 impl Meter {
-    /// Takes a count.
+    /// Adds a count to the sum.
     pub fn take(&mut self, count: &Count) {
         if let Some(model) = &count.model {
             self.model = Some(model.clone());
@@ -114,20 +114,20 @@ impl Meter {
         };
     }
 
-    /// What the session has used, when the program has said so at last.
+    /// The consumption of the session, if the program's last count was a total.
     #[must_use]
     pub fn totals(&self) -> Option<Totals> {
         self.whole.then_some(self.settled)
     }
 
-    /// What this turn has used, after a session that had used `before`. What is read from a cache
-    /// costs money, and is no token that anybody wrote: it would drown all others.
+    /// The consumption of this turn, after a session that had used `before`. Tokens from a cache
+    /// cost money, but do not count as tokens: they would drown all others.
     #[must_use]
     pub fn usage(&self, profile: &Profile, before: Totals) -> Option<Usage> {
         let mut whole = self.clone();
         whole.settle();
         let mut own = self.counted.then_some(whole.settled)?;
-        // A program that was cut short has counted only what it added itself.
+        // A program that was cut short has counted only its additions.
         let before = if self.whole { before } else { Totals::default() };
         let scope = &profile.stream.totals;
         if scope.session_tokens {

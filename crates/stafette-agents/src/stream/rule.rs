@@ -1,4 +1,4 @@
-//! Rules that say what a JSON document means.
+//! Rules for the meaning of a JSON document.
 
 use std::collections::BTreeMap;
 
@@ -6,109 +6,109 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What one kind of document means.
+/// The meaning of one kind of document.
 ///
-/// Places are JSON pointers. With [`Rule::each`] everything but [`Rule::when`], [`Rule::exists`] and
-/// [`Rule::absent`] is looked up in each of the values found there.
+/// Places are JSON pointers. With [`Rule::each`] everything but [`Rule::when`], [`Rule::exists`]
+/// and [`Rule::absent`] is looked up in each of the values found there.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// What the document must say, by place; one of several when it is a list.
+    /// The values that the document must have, by place; a list means one of several.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Value>")]
     pub when: BTreeMap<String, Wanted>,
-    /// Places where the document must have something other than null.
+    /// Places where the document must have a value other than null.
     #[serde(default)]
     pub exists: Vec<String>,
-    /// Places where the document must have nothing, or null.
+    /// Places where the document must have no value, or null.
     #[serde(default)]
     pub absent: Vec<String>,
-    /// Where the values are that it means something for; `*` is each item of a list.
+    /// The place of the values that the rule is about; `*` is each item of a list.
     #[serde(default)]
     pub each: Option<String>,
-    /// What such a value must say.
+    /// The fields that such a value must have.
     #[serde(default, rename = "where")]
     #[schemars(with = "BTreeMap<String, Value>")]
     pub inside: BTreeMap<String, Wanted>,
-    /// What it means.
+    /// The event that the document stands for.
     pub emit: Emit,
-    /// Where the text is, for `text` and `final`.
+    /// The place of the text, for `text` and `final`.
     #[serde(default)]
     pub text: Option<String>,
-    /// Whether the text goes on where the last one ended.
+    /// True if the text continues where the last one ended.
     #[serde(default)]
     pub partial: bool,
-    /// Where the name is, for `tool`, or the name itself when it is no place.
+    /// The place of the name, for `tool`, or the name itself when it is no place.
     #[serde(default)]
     pub name: Option<String>,
-    /// Where the id is, for `session`.
+    /// The place of the id, for `session`.
     #[serde(default)]
     pub id: Option<String>,
-    /// Where the model's name is.
+    /// The place of the model's name.
     #[serde(default)]
     pub model: Option<String>,
-    /// Where the counts of tokens read are; they are added up.
+    /// The places of the counts of input tokens; they are added up.
     #[serde(default)]
     pub input: Vec<String>,
-    /// Where the counts of tokens written are; they are added up.
+    /// The places of the counts of output tokens; they are added up.
     #[serde(default)]
     pub output: Vec<String>,
-    /// Where the counts of tokens read from a cache are; they are added up.
+    /// The places of the counts of tokens read from a cache; they are added up.
     #[serde(default)]
     pub cached: Vec<String>,
-    /// Where the cost is, in dollars.
+    /// The place of the cost, in dollars.
     #[serde(default)]
     pub cost: Option<String>,
-    /// Where the name of what the usage is of stands: a later usage of the same replaces it.
+    /// The place of the name of the counted item: a later count of the same item replaces it.
     #[serde(default)]
     pub of: Option<String>,
-    /// Whether the usage is all so far, and not what was added.
+    /// True if the usage is the total so far, and not an addition.
     #[serde(default)]
     pub total: bool,
-    /// Where the message is, for `error` and `quota`.
+    /// The place of the message, for `error` and `quota`.
     #[serde(default)]
     pub message: Option<String>,
-    /// Where the moment is at which a quota is there again.
+    /// The place of the time at which a quota is available again.
     #[serde(default)]
     pub resets: Option<String>,
-    /// Whether no further try would help.
+    /// True if no further attempt would help.
     #[serde(default)]
     pub fatal: bool,
-    /// Where it says whether the end is a bad one, for `final`.
+    /// The place of the flag for an end with an error, for `final`.
     #[serde(default)]
     pub is_error: Option<String>,
-    /// Whether the end is a bad one, where the document does not say.
+    /// True if the end is an error, where the document has no flag.
     #[serde(default)]
     pub failed: bool,
 }
 
-/// What a document can mean.
+/// The event that a document stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Emit {
-    /// The agent speaks.
+    /// The agent prints text.
     Text,
-    /// It uses a tool.
+    /// The agent uses a tool.
     Tool,
-    /// It has used tokens or money.
+    /// The agent has used tokens or money.
     Usage,
-    /// Its own session has an id.
+    /// The program's own session has an id.
     Session,
-    /// Its quota is used up.
+    /// The quota is used up.
     Quota,
-    /// Something went wrong.
+    /// The program reports an error.
     Error,
-    /// It is done.
+    /// The program is done.
     Final,
 }
 
-/// A value that is wanted, or several of which one is.
+/// A required value, or several of which one is required.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Wanted {
-    /// One of these.
+    /// One of these values.
     OneOf(Vec<Value>),
-    /// This one.
+    /// Exactly this value and no other.
     Exactly(Value),
 }
 
@@ -122,7 +122,7 @@ impl Wanted {
 }
 
 impl Rule {
-    /// Whether it is about this document.
+    /// True if the rule matches this document.
     pub(super) fn fits(&self, document: &Value) -> bool {
         let exists = |place: &String| document.pointer(place).is_some_and(|value| !value.is_null());
         says(document, &self.when)
@@ -130,7 +130,7 @@ impl Rule {
             && !self.absent.iter().any(exists)
     }
 
-    /// The values of a document that it means something for.
+    /// The values of a document that the rule is about.
     pub(super) fn values<'a>(&self, document: &'a Value) -> Vec<&'a Value> {
         let mut found = vec![document];
         for part in self.each.iter().flat_map(|each| each.split('/').skip(1)) {
@@ -146,7 +146,7 @@ impl Rule {
         found
     }
 
-    /// What is wrong with it.
+    /// The mistakes in the rule.
     pub(crate) fn mistakes(&self) -> Vec<String> {
         let mut mistakes = Vec::new();
         let counts = !(self.input.is_empty() && self.output.is_empty() && self.cost.is_none());

@@ -30,7 +30,7 @@ fn decoded(profile: &Profile, pieces: &[&[u8]]) -> (Vec<Heard>, u64) {
     (heard, decoder.ignored())
 }
 
-/// What was heard, a line each, and what it comes to.
+/// The events, one per line, and their total.
 fn told(profile: &Profile, heard: &[Heard]) -> String {
     let mut text = String::new();
     let mut meter = Meter::default();
@@ -60,7 +60,7 @@ fn recordings() -> Vec<(String, PathBuf)> {
     found
 }
 
-/// Set `UPDATE_GOLDEN=1` to write the files again after a change that is meant.
+/// Set `UPDATE_GOLDEN=1` to write the files again after an intended change.
 #[test]
 fn recorded_streams_mean_what_they_meant() {
     for (name, path) in recordings() {

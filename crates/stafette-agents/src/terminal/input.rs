@@ -1,41 +1,43 @@
-//! Text on its way into a program, and the proof that it got there.
+//! Text on its way into a program, and the proof of its arrival.
 
-/// How many bytes of a line are typed before they are handed over, in a terminal that gathers lines:
-/// the system drops what does not fit into its buffer of 4096 bytes. Not a multiple of 64: Linux reads
-/// a terminal in portions of that size, and takes a hand-over right behind one for the end of input.
+/// The number of bytes of a line that are typed before they are handed over, in a terminal that
+/// gathers lines: the system drops bytes that do not fit into its buffer of 4096 bytes. Not a
+/// multiple of 64: Linux reads a terminal in portions of that size, and takes a hand-over right
+/// behind one for the end of input.
 const LINE_PIECE: usize = 1000;
 
-/// How many characters at the end of a text prove that all of it is there.
+/// The number of characters at the end of a text that prove that all of it is there.
 const NEEDLE: usize = 24;
 
-/// What programs show instead of a long text that was pasted into them.
+/// The text that programs show instead of a long pasted text.
 const PLACEHOLDER: &str = "[Pasted";
 
-/// Hands over what was typed of a line so far (Ctrl-D), in a terminal that gathers lines.
+/// Hands over the typed part of a line (Ctrl-D), in a terminal that gathers lines.
 const HAND_OVER: u8 = 0x04;
 
-/// Whether a text that was typed is going to be seen.
+/// The visibility of a typed text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Sight {
-    /// Nobody shows it.
+    /// It is not shown.
     None,
-    /// The system shows it, but under load only some of it, though it keeps all that it took.
+    /// The system shows it, but under load only part of it, though it keeps everything that it
+    /// took.
     Likely,
     /// The program shows it once it has it.
     Certain,
 }
 
-/// How a text is typed.
+/// The way a text is typed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
-    /// In brackets, which tell the program that it is pasted.
+    /// In brackets, which mark it as pasted.
     Brackets {
-        /// Whether the terminal gathers lines, and hands over only whole ones.
+        /// True if the terminal gathers lines, and hands over only whole ones.
         lines: bool,
     },
     /// Line by line, into a terminal that gathers lines.
     Lines,
-    /// Key by key. A line break would send it off, so there are none.
+    /// Key by key. A line break would submit it, so there are none.
     Keys,
 }
 
@@ -60,7 +62,7 @@ pub(super) fn encode(text: &str, way: Way) -> Vec<u8> {
     }
 }
 
-/// Breaks up long lines, so that the system's buffer does not overflow.
+/// Splits long lines, so that the system's buffer does not overflow.
 fn in_pieces(bytes: &[u8]) -> Vec<u8> {
     let mut pieces = Vec::with_capacity(bytes.len());
     let mut length = 0;
@@ -75,18 +77,18 @@ fn in_pieces(bytes: &[u8]) -> Vec<u8> {
     pieces
 }
 
-/// What must become visible when a text arrives.
+/// The text that must become visible when a text arrives.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Proof {
     needle: String,
-    /// How it ends when the system shows it, with the end of the brackets.
+    /// Its end in the system's echo, with the end of the brackets.
     echo: String,
-    /// How often it, and the placeholder, were to be seen before.
+    /// The number of times that it, and the placeholder, were visible before.
     before: (usize, usize),
 }
 
 impl Proof {
-    /// The proof for a text that is about to be typed, with the screen as it is.
+    /// The proof for a text that is about to be typed, with the present screen.
     pub(super) fn new(text: &str, brackets: bool, screen: &[String]) -> Self {
         let (needle, mut echo) = (end(&letters(text)), end(&solid(text)));
         if brackets {
@@ -97,7 +99,7 @@ impl Proof {
         proof
     }
 
-    /// Whether the text has arrived, by what was printed since and by what the screen shows now.
+    /// True if the text has arrived, by the output since and by the present screen.
     pub(super) fn holds(&self, printed: &str, screen: &[String]) -> bool {
         if self.needle.is_empty() {
             return true;
@@ -109,7 +111,7 @@ impl Proof {
             || printed.contains(PLACEHOLDER)
     }
 
-    /// Whether the system has shown all of it: what is printed from then on is not its echo.
+    /// True if the system has echoed all of it: output from then on is not its echo.
     pub(super) fn is_echoed(&self, printed: &str) -> bool {
         solid(printed).contains(&self.echo)
     }
@@ -123,17 +125,17 @@ impl Proof {
     }
 }
 
-/// Only what programs leave alone when they wrap and frame a text.
+/// Only the characters that programs leave alone when they wrap and frame a text.
 fn letters(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
-/// Only what the system shows as it was typed.
+/// Only the characters that the system echoes unchanged.
 fn solid(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace() && !c.is_control()).collect()
 }
 
-/// The last characters.
+/// The last characters of a text.
 fn end(text: &str) -> String {
     text.chars().skip(text.chars().count().saturating_sub(NEEDLE)).collect()
 }

@@ -1,12 +1,13 @@
-//! What a program has asked of the keyboard and the mouse of whoever types into it.
+//! The keyboard and mouse modes that a program has requested from the terminal of the person who
+//! types.
 
 use super::queries::{Event, Listener};
 
 /// The private modes that change what a terminal sends when something is typed, clicked or pasted.
 const MODES: [u16; 7] = [1, 1000, 1002, 1003, 1004, 1006, 2004];
 
-/// Follows what a program prints, and tells how a person's own terminal must be set to send what the
-/// program expects.
+/// Follows the output of a program, and returns the settings with which a person's own terminal
+/// sends what the program expects.
 #[derive(Debug, Default)]
 pub struct Keyboard {
     listener: Listener,
@@ -14,7 +15,7 @@ pub struct Keyboard {
 }
 
 impl Keyboard {
-    /// Takes what the program printed, or a snapshot of it.
+    /// Takes output of the program, or a snapshot of it.
     pub fn feed(&mut self, bytes: &[u8]) {
         let on = &mut self.on;
         self.listener.listen(bytes, |_, event| match event {
@@ -28,10 +29,10 @@ impl Keyboard {
         });
     }
 
-    /// What sets a terminal so. Nothing but these modes is ever in it.
+    /// The text that applies these settings. It never contains anything but these modes.
     #[must_use]
     pub fn settings(&self) -> String {
-        // One mode of the mouse that is switched off takes the others with it.
+        // Switching off one mode of the mouse switches off the others.
         let mut text = Self::plain();
         for (mode, _) in MODES.iter().zip(self.on).filter(|(_, on)| *on) {
             text += &format!("\x1b[?{mode}h");
@@ -39,7 +40,7 @@ impl Keyboard {
         text
     }
 
-    /// What sets a terminal back.
+    /// The text that resets the settings.
     #[must_use]
     pub fn plain() -> String {
         MODES.iter().map(|mode| format!("\x1b[?{mode}l")).collect()

@@ -1,4 +1,4 @@
-//! What becomes of the sessions in terminals, told to whoever follows them.
+//! Reports state changes of the sessions in terminals to followers.
 
 use stafette_core::run::session::SessionState;
 use stafette_core::{AgentName, RunId};
@@ -6,25 +6,25 @@ use tokio::sync::broadcast;
 
 use super::State;
 
-/// Changes that may wait to be read; who is slower hears the newest only.
+/// The number of changes that may wait to be read; a slower reader receives only the newest.
 pub(super) const WAITING: usize = 256;
 
-/// An agent's session changed.
+/// A state change of an agent's session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SessionNews {
-    /// In which run.
+    /// The run that it belongs to.
     pub run: RunId,
-    /// Whose.
+    /// The agent that works in it.
     pub agent: AgentName,
-    /// How it stands now.
+    /// The new state of the session.
     pub state: SessionState,
-    /// What people should know of it: how it died, with its last screen.
+    /// A message for people: how its program died, with its last screen.
     pub note: String,
-    /// Whether its program died too often and is not started any more.
+    /// True if its program died too often and is not started any more.
     pub gave_up: bool,
 }
 
-/// The sessions of one run, as they change.
+/// The state changes of the sessions of one run.
 #[derive(Debug)]
 pub struct Follow {
     pub(super) run: RunId,
@@ -32,7 +32,7 @@ pub struct Follow {
 }
 
 impl Follow {
-    /// The next change; nothing when there will be none.
+    /// Returns the next change; `None` when there will be none.
     pub async fn next(&mut self) -> Option<SessionNews> {
         loop {
             match self.news.recv().await {
@@ -44,7 +44,7 @@ impl Follow {
     }
 }
 
-/// Tells what becomes of one terminal.
+/// Reports the state changes of one terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct Teller {
     pub(super) run: RunId,
@@ -55,13 +55,13 @@ pub(crate) struct Teller {
 impl Teller {
     pub(super) fn tell(&self, state: SessionState, note: String, gave_up: bool) {
         let (run, agent) = (self.run, self.agent.clone());
-        // Nobody following is no trouble.
+        // Ignored if no one follows.
         drop(self.news.send(SessionNews { run, agent, state, note, gave_up }));
     }
 }
 
 impl State {
-    /// Whether there is something to be said about it.
+    /// True if it should be reported to people.
     pub(super) fn is_trouble(self) -> bool {
         matches!(self, State::Crashed | State::Restarting)
     }
@@ -71,7 +71,7 @@ impl From<State> for SessionState {
     fn from(state: State) -> Self {
         match state {
             State::Starting => SessionState::Starting,
-            // Between two turns it takes input; it waits for nobody in particular.
+            // Between two turns it takes input; it waits for no one in particular.
             State::Ready | State::Waiting => SessionState::Ready,
             State::NotReady => SessionState::NotReady,
             State::Working => SessionState::Working,

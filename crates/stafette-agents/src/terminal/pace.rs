@@ -8,19 +8,20 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-/// How much a terminal may print without a rest before it has to wait for its turn.
+/// The number of bytes that a terminal may print without a rest before it has to wait for its turn.
 const BURST: usize = 16 * 1024;
 
-/// A terminal that prints nothing for so long has had a rest.
+/// A terminal that prints nothing for this time has had a rest.
 const REST: Duration = Duration::from_millis(50);
 
-/// Turns of those who print a lot: one core is left for everybody else, where there are two.
+/// The turns of terminals that print a lot: one core is left for everything else, where there are
+/// two.
 static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
     let cores = available_parallelism().map_or(1, NonZero::get);
     Semaphore::new(cores.saturating_sub(1).max(1))
 });
 
-/// How much a terminal has printed without a rest.
+/// The output of a terminal since its last rest.
 #[derive(Debug)]
 pub(super) struct Pace {
     printed: usize,
@@ -32,7 +33,8 @@ impl Pace {
         Pace { printed: 0, until: Instant::now() }
     }
 
-    /// Waits for its turn when it prints a lot: who waits longest is next. Quiet ones do not wait.
+    /// Waits for its turn when it prints a lot, in the order of arrival. Quiet terminals do not
+    /// wait.
     pub(super) async fn turn(&mut self) -> Option<SemaphorePermit<'static>> {
         if self.until.elapsed() >= REST {
             self.printed = 0;
@@ -40,11 +42,11 @@ impl Pace {
         if self.printed < BURST {
             return None;
         }
-        // Nobody closes it; without turns everything would still be right, only less fair.
+        // It is never closed; without turns everything would still be right, only less fair.
         TURNS.acquire().await.ok()
     }
 
-    /// It has printed so much more, and that is taken in.
+    /// Adds the number of bytes that were printed and taken in.
     pub(super) fn printed(&mut self, count: usize) {
         self.printed = self.printed.saturating_add(count);
         self.until = Instant::now();

@@ -1,4 +1,4 @@
-//! What people do in a terminal, beside the turns that are carried out there.
+//! Input of people in a terminal, beside the turns that are carried out there.
 
 use stafette_core::{AgentName, RunId};
 
@@ -6,8 +6,8 @@ use super::pump::Order;
 use super::{InputError, Terminal, TerminalInfo};
 
 impl Terminal {
-    /// Types a message of a person, and presses Enter if `submit` and all of it is to be seen.
-    /// Waits until nobody else types.
+    /// Types a message of a person, and presses Enter if `submit` is set and all of it is visible.
+    /// Waits until no one else types.
     ///
     /// # Errors
     /// When it was not seen in time, or no program is there to take it.
@@ -17,7 +17,7 @@ impl Terminal {
         if submit { self.submit().await } else { Ok(()) }
     }
 
-    /// Types a person's keys as they are, but not into the midst of a text that is being typed.
+    /// Types a person's keys as they are, but not in the middle of a text that is being typed.
     ///
     /// # Errors
     /// When no program is there to take them.
@@ -26,18 +26,18 @@ impl Terminal {
         self.write(keys).await
     }
 
-    /// Waits until nobody else types a text.
+    /// Waits until no one else types a text.
     pub(crate) async fn hand(&self) -> tokio::sync::OwnedMutexGuard<()> {
         self.hand.clone().lock_owned().await
     }
 
-    /// Says something to whoever watches the recording later.
+    /// Adds a note to the recording for later viewers.
     pub async fn note(&self, text: &str) {
-        // A terminal that is gone records nothing any more.
+        // A terminal that has ended records nothing any more.
         drop(self.orders.send(Order::Note { text: text.to_owned() }).await);
     }
 
-    /// What there is to know of it at a glance, as the one of `agent` in `run`.
+    /// A summary of it, as the terminal of `agent` in `run`.
     #[must_use]
     pub fn info(&self, run: RunId, agent: &AgentName) -> TerminalInfo {
         let facts = self.board.facts();

@@ -25,39 +25,39 @@ use crate::output;
 use crate::process::{Group, Launch, describe};
 use crate::tty::{self, Manner, Tty};
 
-/// How much is read at once.
+/// The number of bytes in one read.
 const CHUNK: usize = 16 * 1024;
 
-/// How much is written at once, so that reading is never held up for long.
+/// The number of bytes in one write, so that reading is never held up for long.
 const PIECE: usize = 4 * 1024;
 
-/// Answers that may wait to be typed; further ones are dropped.
+/// The number of bytes of answers that may wait to be typed; further ones are dropped.
 const ANSWERS: usize = 4 * 1024;
 
 /// Rows of the last screen that are kept for people when a program dies.
 const LAST_ROWS: usize = 12;
 
-/// Leaves every half-finished sequence and the other screen, keeps what is shown, and begins anew.
+/// Leaves every half-finished sequence and the alternate screen, keeps the rows, and begins anew.
 const FRESH: &[u8] = b"\x18\x1b[?1049l\x1b[2J\x1bc";
 
-/// Something to be typed.
+/// Input to be typed.
 #[derive(Debug)]
 pub(super) struct Input {
     pub(super) text: Text,
-    /// Told when it is typed, and whether it is going to be seen.
+    /// Notified when it is typed, with the visibility of the text.
     pub(super) done: oneshot::Sender<Result<Sight, InputError>>,
 }
 
-/// What is to be typed.
+/// The kind of input.
 #[derive(Debug)]
 pub(super) enum Text {
-    /// These bytes.
+    /// These bytes as they are.
     Keys(Vec<u8>),
-    /// A text, in the way that the program takes it.
+    /// A text, in the form that the program takes.
     Pasted(String),
 }
 
-/// What is to be done with a terminal.
+/// An order for the task behind a terminal.
 #[derive(Debug)]
 pub(super) enum Order {
     Resize { size: (u16, u16), done: oneshot::Sender<Result<(), BadSize>> },
@@ -66,7 +66,7 @@ pub(super) enum Order {
     Note { text: String },
 }
 
-/// What is being typed.
+/// The input that is being typed.
 #[derive(Debug)]
 struct Typing {
     bytes: Vec<u8>,
@@ -103,7 +103,7 @@ pub(super) struct Pump {
 struct Program {
     tty: Tty,
     group: Group,
-    /// Whether it has closed its side.
+    /// True if it has closed its side.
     closed: bool,
 }
 
@@ -131,7 +131,8 @@ impl Pump {
         }
     }
 
-    /// Records everything. A recording that cannot be begun is noted, and the work goes on.
+    /// Records everything. If the recording cannot be started, that is noted, and the work
+    /// continues.
     pub(super) fn record(
         &mut self,
         path: &Path,
@@ -148,7 +149,7 @@ impl Pump {
         }
     }
 
-    /// Starts the program.
+    /// Starts the program in the terminal.
     pub(super) async fn begin(&mut self) -> Result<(), Failure> {
         let no_terminal = |error| failure(format!("cannot open a terminal: {error}"));
         let (tty, program_side) = Tty::open().map_err(no_terminal)?;
@@ -176,7 +177,7 @@ impl Pump {
         Ok(())
     }
 
-    /// Works until the terminal is ended or nobody has a handle on it.
+    /// Works until the terminal is ended or its last handle is dropped.
     pub(super) async fn run(mut self) {
         let mut chunk = vec![0; CHUNK];
         loop {
@@ -204,7 +205,7 @@ impl Pump {
                 }
                 Happening::Input(Some(input)) => self.type_in(input),
                 Happening::Read(Ok(count @ 1..)) => self.read_on(&mut chunk, count).await,
-                // A terminal whose programs have closed it says so with EIO.
+                // A terminal whose programs have closed it returns EIO.
                 Happening::Read(_) => self.closed(),
                 Happening::Wrote(Ok(count)) => self.wrote(count),
                 Happening::Wrote(Err(_)) => self.forget_input(),
@@ -237,7 +238,8 @@ impl Pump {
         }
     }
 
-    /// Takes what was read, and what there is to read with it. Other terminals come before the next.
+    /// Takes the bytes of a read, and further ones that are ready. Other terminals come before the
+    /// next read.
     async fn read_on(&mut self, chunk: &mut [u8], mut count: usize) {
         let turn = self.pace.turn().await;
         while count < chunk.len()
@@ -259,7 +261,7 @@ impl Pump {
         yield_now().await;
     }
 
-    /// The program printed this.
+    /// Takes output of the program.
     fn show(&mut self, bytes: &[u8]) {
         let mut facts = self.board.facts();
         let answers = facts.view.output(bytes);
@@ -284,7 +286,7 @@ impl Pump {
         }
     }
 
-    /// Begins to type.
+    /// Begins to type an input.
     fn type_in(&mut self, input: Input) {
         let Input { text, done } = input;
         let Some(program) = &self.program else {
@@ -315,7 +317,7 @@ impl Pump {
         }
     }
 
-    /// So many bytes of what is typed were taken.
+    /// Counts the bytes of the input that were taken.
     fn wrote(&mut self, count: usize) {
         let Some(mut typing) = self.typing.take() else {
             self.answers.drain(..count.min(self.answers.len()));
@@ -329,7 +331,7 @@ impl Pump {
         }
     }
 
-    /// Nobody takes what is typed any more.
+    /// Drops the input that can no longer be typed.
     fn forget_input(&mut self) {
         self.answers.clear();
         if let Some(typing) = self.typing.take() {
@@ -352,8 +354,8 @@ impl Pump {
         Ok(())
     }
 
-    /// The program has left: whoever is left of its session goes too, and what it printed last is
-    /// read.
+    /// Handles the exit of the program: ends the other processes of its session, and reads its last
+    /// output.
     async fn left(&mut self, status: ExitStatus) {
         self.clear_away(status).await;
         if let Some(thread) = self.launch.thread.as_ref().filter(|_| !status.success()) {
@@ -387,7 +389,7 @@ impl Pump {
         }
     }
 
-    /// Decides what follows from a death.
+    /// Decides on the action after a death.
     fn dead(&mut self, well: bool, how: String) {
         let mut facts = self.board.facts();
         let chance = RandomState::new().hash_one(facts.status.life);
@@ -414,7 +416,7 @@ impl Pump {
         facts.settle();
     }
 
-    /// Does what is due now.
+    /// Does the actions that are due now.
     async fn due(&mut self) {
         let now = Instant::now();
         if let Some(recorder) = &mut self.recorder
@@ -448,7 +450,7 @@ impl Pump {
         self.begin().await
     }
 
-    /// Ends the program and everyone in its session.
+    /// Ends the program and all processes of its session.
     async fn stop(&mut self) {
         if let Some(program) = &mut self.program {
             program.group.end().await;
@@ -462,7 +464,7 @@ impl Pump {
         self.board.publish();
     }
 
-    /// Nothing will happen here any more.
+    /// Marks the terminal as ended.
     fn over(&mut self) {
         self.board.facts().status.over = true;
         self.board.publish();
@@ -475,7 +477,7 @@ impl Drop for Pump {
     }
 }
 
-/// The last rows of a screen that say something, as plain text.
+/// The last rows of a screen with visible text, as plain text.
 fn last_rows(screen: &[String]) -> String {
     let rows = screen.iter().rev().filter_map(|row| output::plain(row, 200));
     let mut rows: Vec<String> = rows.take(LAST_ROWS).collect();

@@ -1,35 +1,35 @@
-//! What a program asks its terminal, and the short list of what it is answered.
+//! The questions of a program to its terminal, and the short list of answers.
 //!
-//! An answer is typed into the program, so whoever can make a program print — a file, a web page, a
-//! colleague — could type through it. The list is fixed, and an answer holds nothing but numbers of
-//! our own:
+//! An answer is typed into the program, so anything that can make a program print — a file, a web
+//! page, a colleague — could type through it. The list is fixed, and an answer holds nothing but
+//! numbers of our own:
 //!
 //! | question | answer |
 //! |---|---|
 //! | device attributes, primary and secondary | a VT220 with colours |
-//! | status (`CSI 5 n`), cursor position (`CSI 6 n`, `CSI ? 6 n`) | fine; where it is |
+//! | status (`CSI 5 n`), cursor position (`CSI 6 n`, `CSI ? 6 n`) | fine; its position |
 //! | whether a mode is set (DECRQM) | for [`MODES`]; others are unknown |
 //! | colour of text and background (`OSC 10`, `OSC 11`) | light on dark |
 //! | name and version (XTVERSION) | ours |
 //!
 //! Never answered: the title, the clipboard (`OSC 52`), settings (DECRQSS, XTGETTCAP), checksums of
-//! the screen, the answer-back message, and whatever else there is.
+//! the screen, the answer-back message, and everything else.
 
 use crate::screen::Cursor;
 
-/// The private modes whose state is told.
+/// The private modes whose state is reported.
 const MODES: [u16; 11] = [1, 7, 25, 1000, 1002, 1003, 1004, 1006, 1049, 2004, 2026];
 
 /// Those of them that the screen's own dump does not restore.
 const DUMPED: [u16; 6] = [1000, 1002, 1003, 1004, 1006, 2004];
 
-/// The mode in which what is pasted is put in brackets.
+/// The mode that puts pasted text in brackets.
 const BRACKETED_PASTE: u16 = 2004;
 
-/// The longest control sequence that is understood.
+/// The longest control sequence that is understood, in bytes.
 const CONTROL: usize = 64;
 
-/// The longest operating system command that is understood.
+/// The longest operating system command that is understood, in bytes.
 const COMMAND: usize = 512;
 
 /// The longest title, in characters.
@@ -55,40 +55,40 @@ impl Modes {
         }
     }
 
-    /// Whether a mode is on; nothing when it is not known.
+    /// True if a mode is on; `None` when it is not known.
     fn get(&self, mode: u16) -> Option<bool> {
         MODES.iter().position(|known| *known == mode).map(|at| self.0 & (1 << at) != 0)
     }
 
-    /// Whether what is pasted is to be put in brackets.
+    /// True if pasted text is put in brackets.
     pub(super) fn bracketed_paste(&self) -> bool {
         self.get(BRACKETED_PASTE) == Some(true)
     }
 
-    /// What switches on the modes that matter to whoever draws and types.
+    /// The text that switches on the modes that matter for drawing and typing.
     pub(super) fn dump(&self) -> String {
         let on = DUMPED.iter().filter(|mode| self.get(**mode) == Some(true));
         on.map(|mode| format!("\x1b[?{mode}h")).collect()
     }
 }
 
-/// What a program tells or asks its terminal.
+/// A message of a program to its terminal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Event {
     /// A question that has an answer.
     Ask(Ask),
     /// A private mode is switched.
     Mode {
-        /// Which.
+        /// The number of the mode.
         mode: u16,
-        /// Whether on.
+        /// True if it is switched on.
         on: bool,
     },
-    /// Everything goes back to how it began.
+    /// Everything is reset to its initial state.
     Reset,
-    /// The window's title.
+    /// The program sets the window's title.
     Title(String),
-    /// It draws, rather than writing line by line.
+    /// The program draws, rather than writing line by line.
     Drawing,
 }
 
@@ -135,33 +135,34 @@ impl Ask {
     }
 }
 
-/// Where in the stream we are.
+/// The position within a sequence of the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Place {
     #[default]
     Text,
     Escape,
-    /// A control sequence.
+    /// In a control sequence.
     Control,
-    /// An escape sequence of more than one letter.
+    /// In an escape sequence of more than one letter.
     Longer,
-    /// An operating system command.
+    /// In an operating system command.
     Command,
-    /// A string that says nothing to us.
+    /// In a string that means nothing to us.
     String,
 }
 
-/// Finds questions and modes in what a program prints, whatever way it is cut.
+/// Finds questions and modes in the output of a program, wherever it is cut.
 #[derive(Debug, Default)]
 pub(super) struct Listener {
     place: Place,
     held: Vec<u8>,
-    /// Whether the sequence is too long to be understood.
+    /// True if the sequence is too long to be understood.
     overlong: bool,
 }
 
 impl Listener {
-    /// Hands everything that is complete with `bytes` to `each`, with how many of them it took.
+    /// Passes every event that is complete with `bytes` to `each`, with the number of bytes up to
+    /// its end.
     pub(super) fn listen(&mut self, bytes: &[u8], mut each: impl FnMut(usize, Event)) {
         let mut at = 0;
         while at < bytes.len() {
@@ -229,7 +230,7 @@ impl Listener {
     }
 }
 
-/// What a control sequence says.
+/// Reads a control sequence.
 fn control(parameters: &[u8], last: u8, mut each: impl FnMut(Event)) {
     let text = str::from_utf8(parameters).unwrap_or_default();
     match (text, last) {
@@ -259,7 +260,7 @@ fn control(parameters: &[u8], last: u8, mut each: impl FnMut(Event)) {
     }
 }
 
-/// What an operating system command says.
+/// Reads an operating system command.
 fn command(text: &[u8], bell: bool) -> Option<Event> {
     let text = String::from_utf8_lossy(text);
     let (number, rest) = text.split_once(';')?;
@@ -274,7 +275,7 @@ fn command(text: &[u8], bell: bool) -> Option<Event> {
 }
 
 impl Modes {
-    /// Follows what a program says.
+    /// Applies an event of the program.
     pub(super) fn follow(&mut self, event: &Event) {
         match event {
             Event::Mode { mode, on } => self.put(*mode, *on),

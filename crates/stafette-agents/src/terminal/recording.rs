@@ -1,6 +1,6 @@
-//! What a terminal showed and when, as an asciicast (version 2): one JSON line for each event.
+//! Records the output of a terminal as an asciicast (version 2): one JSON line for each event.
 //!
-//! Input is not recorded: it may hold what is not to be stored, and what matters of it is echoed.
+//! Input is not recorded: it may hold secrets, and the relevant part of it is echoed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -18,47 +18,48 @@ use tokio::time::Instant;
 use super::SCROLLBACK_LIMIT;
 use crate::screen::{BadSize, Screen, Utf8};
 
-/// The most bytes that a recording may have; a note says that it goes on unrecorded.
+/// The maximum size of a recording, in bytes; a note then says that the terminal continues
+/// unrecorded.
 pub const RECORDING_LIMIT: u64 = 64 * 1024 * 1024;
 
-/// The longest line that a recording may have.
+/// The longest line of a recording, in bytes.
 const LINE_LIMIT: u64 = 1024 * 1024;
 
-/// Output that comes within this time of the one before counts as one.
+/// Output that comes within this time of the one before counts as one event.
 const MOMENT: Duration = Duration::from_millis(20);
 
-/// How long a program is quiet before what it printed last is written.
+/// The time that a program is quiet before its last output is written.
 const QUIET: Duration = Duration::from_millis(500);
 
 /// The first line of a recording.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Header {
-    /// Always 2.
+    /// The version of the format, always 2.
     pub version: u32,
-    /// Columns at the start.
+    /// Width in columns at the start.
     pub width: u16,
-    /// Rows at the start.
+    /// Height in rows at the start.
     pub height: u16,
-    /// When it began, in seconds since 1970.
+    /// The start time, in seconds since 1970.
     pub timestamp: u64,
-    /// What it shows.
+    /// The title of the recording.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
 }
 
-/// What happened in a terminal.
+/// An event in a terminal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// The program printed this.
+    /// The program printed this text.
     Output(String),
-    /// The terminal got this many columns and rows.
+    /// The terminal was resized to these columns and rows.
     Resize(u16, u16),
     /// A note for people.
     Note(String),
 }
 
 impl Event {
-    /// Lets it happen on a screen.
+    /// Applies the event to a screen.
     ///
     /// # Errors
     /// When no screen has that size.
@@ -72,42 +73,42 @@ impl Event {
     }
 }
 
-/// An event and when it happened.
+/// An event with its time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Timed {
-    /// Since the beginning.
+    /// The time since the beginning.
     pub at: Duration,
-    /// What.
+    /// The event at that time.
     pub event: Event,
 }
 
-/// Why a recording could not be read.
+/// The reason why a recording could not be read.
 #[derive(Debug, Error)]
 pub enum RecordingError {
     /// The file could not be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// What happened.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The file is something else.
+    /// The file is not a recording.
     #[error("{} is not an asciicast of version 2", path.display())]
     Wrong {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
     },
 }
 
-/// Where the recording of an agent in a run is, in the folder of all recordings.
+/// The path of the recording of an agent in a run, in the folder of all recordings.
 #[must_use]
 pub fn file(folder: &Path, run: RunId, agent: &AgentName) -> PathBuf {
     folder.join(run.to_string()).join(format!("{agent}.cast"))
 }
 
-/// The whole lines of a recording, one at a time. What its writer was stopped in the middle of is
-/// left out, so that every player takes the rest.
+/// The complete lines of a recording, one at a time. A line in which its writer was stopped is left
+/// out, so that every player accepts the rest.
 #[derive(Debug)]
 pub struct Lines {
     file: BufReader<File>,
@@ -116,7 +117,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Opens a recording.
+    /// Opens the recording at `path`.
     ///
     /// # Errors
     /// When the file cannot be read, or is not an asciicast.
@@ -125,7 +126,7 @@ impl Lines {
         Ok(Lines { file, first: Some(line) })
     }
 
-    /// The next line with its end; nothing after the last one.
+    /// Returns the next line with its end; `None` after the last one.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -151,7 +152,7 @@ impl Lines {
     }
 }
 
-/// Reads the first line of a recording, and tells what it says.
+/// Reads the first line of a recording, and returns its content.
 fn begin(path: &Path) -> Result<(Header, BufReader<File>, Vec<u8>), RecordingError> {
     let unreadable = |source| RecordingError::Unreadable { path: path.to_owned(), source };
     let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
@@ -166,14 +167,14 @@ fn begin(path: &Path) -> Result<(Header, BufReader<File>, Vec<u8>), RecordingErr
 /// A recording that was read back.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Recording {
-    /// How it began.
+    /// The content of the first line.
     pub header: Header,
-    /// What happened, in order.
+    /// The events, in order.
     pub events: Vec<Timed>,
 }
 
 impl Recording {
-    /// Reads a recording. A line that is torn is left out: its writer was stopped there.
+    /// Reads a recording. A torn line is left out: its writer was stopped there.
     ///
     /// # Errors
     /// When the file cannot be read, or is not an asciicast.
@@ -188,19 +189,19 @@ impl Recording {
         Ok(Recording { header, events })
     }
 
-    /// How long it is.
+    /// The length of the recording.
     #[must_use]
     pub fn length(&self) -> Duration {
         self.events.last().map_or(Duration::ZERO, |last| last.at)
     }
 
-    /// How long it is in milliseconds; a begun one counts.
+    /// The length in milliseconds, rounded up.
     #[must_use]
     pub fn milliseconds(&self) -> u64 {
         u64::try_from(self.length().as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
     }
 
-    /// The screen as it was at a moment.
+    /// The screen at a moment.
     ///
     /// # Errors
     /// When no screen has the size that was recorded.
@@ -208,8 +209,8 @@ impl Recording {
         self.played(Screen::new(Word::default(), self.header.width, self.header.height)?, at)
     }
 
-    /// All lines that were to be seen, as plain text: what has left the screen, and what is on it
-    /// in the end. At most about as much as a terminal keeps.
+    /// All lines that were visible, as plain text: the rows that have left the screen, and the
+    /// screen at the end. At most about as much as a terminal keeps.
     ///
     /// # Errors
     /// When no screen has the size that was recorded.
@@ -240,7 +241,7 @@ fn unstyled(line: &str) -> String {
     text
 }
 
-/// Reads a line `[SECONDS, KIND, TEXT]`; kinds that we do not write come back as empty notes.
+/// Reads a line `[SECONDS, KIND, TEXT]`; kinds that we do not write are returned as empty notes.
 fn event(line: &[u8]) -> Option<Timed> {
     let (seconds, kind, text): (f64, String, String) = serde_json::from_slice(line).ok()?;
     let at = Duration::try_from_secs_f64(seconds).ok()?;
@@ -264,14 +265,14 @@ pub(super) struct Recorder {
     size: u64,
     limit: u64,
     utf8: Utf8,
-    /// Takes out secrets; it holds back a little until it is sure.
+    /// Removes secrets; it holds back a few bytes until it is sure.
     clean: Stream,
-    /// When the last of what may be held back came, until that has rested.
+    /// The time of the last output that may be held back, until that is written.
     came: Option<Instant>,
 }
 
 impl Recorder {
-    /// Begins a recording, or goes on with the one that is there.
+    /// Begins a recording, or continues the one that is there.
     pub(super) fn open(
         path: &Path,
         title: &str,
@@ -307,14 +308,14 @@ impl Recorder {
             came: None,
         };
         if written > 0 {
-            // Whoever wrote before may have been stopped within a line.
+            // The previous writer may have been stopped within a line.
             recorder.line("\n");
             recorder.resize(width, height);
         }
         Ok(recorder)
     }
 
-    /// The program printed this.
+    /// Records output of the program.
     pub(super) fn output(&mut self, bytes: &[u8]) {
         if self.size < self.limit {
             let now = Instant::now();
@@ -327,12 +328,12 @@ impl Recorder {
         }
     }
 
-    /// When the program has been quiet for so long that what is held back should be seen.
+    /// The time at which the program has been quiet long enough for held-back output to be written.
     pub(super) fn next(&self) -> Option<Instant> {
         self.came.map(|came| came + QUIET)
     }
 
-    /// Writes what is held back of whole lines, as of the time when it came.
+    /// Writes the held-back output up to the last whole line, with the time at which it came.
     pub(super) fn rest(&mut self) {
         if let Some(came) = self.came.take() {
             let clean = self.clean.rest();
@@ -340,20 +341,20 @@ impl Recorder {
         }
     }
 
-    /// Writes what was held back: nothing that belongs to it comes for now.
+    /// Writes all held-back output: nothing that belongs to it comes for now.
     pub(super) fn settle(&mut self) {
         let clean = self.clean.finish();
         let came = self.came.take().unwrap_or_else(Instant::now);
         self.print(&clean, came);
     }
 
-    /// The terminal has another size.
+    /// Records a change of size.
     pub(super) fn resize(&mut self, columns: u16, rows: u16) {
         self.settle();
         self.event("r", &format!("{columns}x{rows}"), Instant::now());
     }
 
-    /// Says something to whoever watches it later.
+    /// Adds a note for later viewers.
     pub(super) fn note(&mut self, text: &str) {
         self.settle();
         self.event("m", text, Instant::now());
@@ -378,7 +379,8 @@ impl Recorder {
         }
     }
 
-    /// A recording that cannot be written is not worth an agent's work: it just ends.
+    /// Writes a line. A recording that cannot be written just ends: it is not worth an agent's
+    /// work.
     fn line(&mut self, line: &str) {
         match self.file.write_all(line.as_bytes()) {
             Ok(()) => self.size += line.len() as u64,
@@ -515,7 +517,7 @@ mod tests {
         let (shown, now) = (recording.length(), writer.began.elapsed().unwrap());
         assert!(shown + QUIET <= now, "it is shown when it came, not when it was written");
         assert_eq!(recording.transcript().unwrap(), ["one"]);
-        // Without the timer, too: what came before is not put off to what comes after.
+        // Without the timer, too: earlier output is not delayed until later output.
         writer.output(b"two\r\n");
         pass(&mut writer, Duration::from_secs(60));
         writer.output(b"three\r\n");

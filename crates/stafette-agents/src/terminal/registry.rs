@@ -15,26 +15,26 @@ use super::news::{Follow, SessionNews, Teller, WAITING};
 use super::{Setup, State, Terminal, recording};
 use crate::process::Launch;
 
-/// What there is to know of a terminal at a glance.
+/// A summary of a terminal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct TerminalInfo {
-    /// In which run.
+    /// The run that it belongs to.
     pub run: RunId,
-    /// Whose it is.
+    /// The agent that works in it.
     pub agent: AgentName,
-    /// How its session stands.
+    /// The state of its session.
     pub state: State,
-    /// The title that its program has given it.
+    /// The title that its program has set, if any.
     pub title: Option<String>,
-    /// Columns.
+    /// Width in columns.
     pub cols: u16,
-    /// Rows.
+    /// Height in rows.
     pub rows: u16,
-    /// The number of its process, while it runs.
+    /// The id of its process, while it runs.
     pub pid: Option<i32>,
-    /// Since when it stands so.
+    /// The time at which it entered this state.
     pub since: SystemTime,
-    /// What people should know of it: how it died, with its last screen.
+    /// A message for people: how its program died, with its last screen.
     pub note: Option<String>,
 }
 
@@ -46,11 +46,12 @@ pub struct Terminals {
     all: Arc<Mutex<BTreeMap<Key, Terminal>>>,
     setup: Arc<Setup>,
     recordings: Option<Arc<(PathBuf, Redactor)>>,
-    /// Held while a terminal is started, so that no agent gets two.
+    /// Locked while a terminal is started, so that no agent gets two.
     starting: Arc<tokio::sync::Mutex<()>>,
     news: broadcast::Sender<SessionNews>,
-    /// The largest number of a signed frame in the terminals that were ended, while their run lasts:
-    /// another terminal of the agent may have the same token, and show the same frames again.
+    /// The largest number of a signed frame in the terminals that were ended, while their run
+    /// lasts: another terminal of the agent may have the same token, and show the same frames
+    /// again.
     sealed: Arc<Mutex<BTreeMap<Key, u64>>>,
 }
 
@@ -68,20 +69,20 @@ impl Default for Terminals {
 }
 
 impl Terminals {
-    /// None yet.
+    /// A registry without terminals.
     #[must_use]
     pub fn new() -> Self {
         Terminals::default()
     }
 
-    /// Sets up those that are started from now on.
+    /// Sets the settings for terminals that are started from now on.
     #[must_use]
     pub fn with_setup(mut self, setup: Setup) -> Self {
         self.setup = Arc::new(setup);
         self
     }
 
-    /// Records what they show without its secrets, in a file `RUN/AGENT.cast` of this folder for each.
+    /// Records their output without secrets, each in a file `RUN/AGENT.cast` of this folder.
     #[must_use]
     pub fn recorded_in(mut self, folder: PathBuf, redactor: Redactor) -> Self {
         self.recordings = Some(Arc::new((folder, redactor)));
@@ -108,15 +109,15 @@ impl Terminals {
         self.all().get(&(run, agent.clone())).cloned()
     }
 
-    /// An agent has told by a channel of its own what came of its turn. A program that stays says in
-    /// no other way that its turn is over.
+    /// Marks that an agent has reported the outcome of its turn through a channel of its own. For a
+    /// program that stays, this is the only sign that its turn has ended.
     pub fn told(&self, run: RunId, agent: &AgentName) {
         if let Some(terminal) = self.get(run, agent) {
             terminal.told();
         }
     }
 
-    /// All of them, at a glance.
+    /// Summaries of all terminals.
     #[must_use]
     pub fn list(&self) -> Vec<TerminalInfo> {
         let all = self.all();
@@ -148,14 +149,14 @@ impl Terminals {
         };
         let ending: Vec<_> = ended.into_iter().map(|one| tokio::spawn(end(one))).collect();
         for task in ending {
-            // One that panics has ended its processes on the way out.
+            // A task that panics has ended its processes on the way out.
             if let Ok((key, number @ 1..)) = task.await {
                 self.sealed().insert(key, number);
             }
         }
     }
 
-    /// Ends an agent's program and starts it again; nothing when it has no terminal.
+    /// Ends an agent's program and starts it again; `None` when it has no terminal.
     ///
     /// # Errors
     /// When it does not start.
@@ -164,9 +165,9 @@ impl Terminals {
         Some(terminal.restart(None).await)
     }
 
-    /// The terminal in which a command runs for an agent: the one that is there, or a new one.
-    /// `afresh` ends the one that is there; `order` is what a program gets with its command; `wishes`
-    /// says what is special about a new one.
+    /// The terminal in which a command runs for an agent: the present one, or a new one. `afresh`
+    /// ends the present one; `order` is the order that a program gets with its command; `wishes`
+    /// has the special settings of a new one.
     pub(crate) async fn open(
         &self,
         (run, agent): (RunId, &AgentName),

@@ -1,8 +1,8 @@
-//! Frames out of a terminal: from its bytes and from its screen, each counted once in a turn.
+//! Frames of a terminal: from its bytes and from its screen, each counted once in a turn.
 //!
-//! The bytes hold a frame exactly as long as a program prints it in one go; the screen holds it
-//! however it was drawn, but with tabs, wraps and rare letters lost. So both are looked at, and a
-//! frame of one source is the same as a frame of the other when their plain letters are.
+//! The bytes hold a frame exactly if a program prints it in one go; the screen holds it however it
+//! was drawn, but with tabs, wraps and rare letters lost. So both are searched, and a frame of one
+//! source is the same as a frame of the other when their plain letters are.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,17 +12,17 @@ use stafette_core::wire::frame::{Found, Frame, Scanner, Word};
 use crate::screen::{Screen, Sighting, Tier};
 use crate::seal;
 
-/// Frames that count in one turn; further ones are dropped.
+/// The maximum number of frames in one turn; further ones are dropped.
 pub(super) const FRAMES_LIMIT: usize = 4096;
 
-/// The frames of a terminal that nobody has taken yet.
+/// The frames of a terminal that were not taken yet.
 #[derive(Debug)]
 pub(super) struct Sightings {
     word: Word,
-    /// What the program's own frames are signed with.
+    /// The token that the program's own frames are signed with.
     token: Option<String>,
-    /// The largest number of a signed frame so far, and at the end of the last turn: what was signed
-    /// up to then and shows up again is not said again.
+    /// The largest number of a signed frame so far, and at the end of the last turn: a frame signed
+    /// up to then that shows up again does not count again.
     sealed: u64,
     floor: u64,
     scanner: Scanner,
@@ -31,9 +31,9 @@ pub(super) struct Sightings {
     printed: HashSet<u64>,
     /// Frames on the screen in this turn, by their plain letters.
     drawn: HashSet<u64>,
-    /// Frames in what we typed ourselves: programs echo it.
+    /// Frames in the text that we typed ourselves: programs echo it.
     typed: HashSet<u64>,
-    /// Frames of earlier turns that were to be seen when the turn began.
+    /// Frames of earlier turns that were visible when the turn began.
     standing: HashSet<u64>,
     found: VecDeque<Sighting>,
     counted: usize,
@@ -59,7 +59,7 @@ impl Sightings {
         }
     }
 
-    /// Whether the program has said that it takes input.
+    /// True if the program has signalled that it takes input.
     pub(super) fn is_ready(&self) -> bool {
         self.ready
     }
@@ -70,7 +70,7 @@ impl Sightings {
         self.token = token.map(str::to_owned);
     }
 
-    /// What the program's own frames are signed with.
+    /// The token that the program's own frames are signed with.
     pub(super) fn token(&self) -> Option<&str> {
         self.token.as_deref()
     }
@@ -80,13 +80,13 @@ impl Sightings {
         self.sealed
     }
 
-    /// What was signed up to this number was said before.
+    /// Ignores frames that were signed up to this number.
     pub(super) fn sealed_up_to(&mut self, number: u64) {
         self.sealed = self.sealed.max(number);
         self.floor = self.floor.max(number);
     }
 
-    /// The frames that are complete in the bytes with these ones.
+    /// The frames in the bytes that are complete with these.
     pub(super) fn scan(&mut self, bytes: &[u8]) -> Vec<(Frame, u64)> {
         let mut frames = Vec::new();
         self.scanner.scan(bytes, |found| {
@@ -97,7 +97,7 @@ impl Sightings {
         frames
     }
 
-    /// Whether a frame of an earlier turn is still to be seen, so that it may only be drawn anew.
+    /// True if a frame of an earlier turn is still visible, so that it may only have been redrawn.
     pub(super) fn stands(&self, frame: &Frame) -> bool {
         self.standing.contains(&shape(frame))
     }
@@ -143,7 +143,7 @@ impl Sightings {
         }
     }
 
-    /// What was found since the last call.
+    /// The frames that were found since the last call.
     pub(super) fn take(&mut self) -> Vec<Sighting> {
         self.found.drain(..).collect()
     }
@@ -172,7 +172,7 @@ impl Sightings {
     }
 }
 
-/// How often a frame is to be seen.
+/// The number of times that a frame is visible.
 pub(super) fn times(wanted: &Frame, screen: &Screen) -> usize {
     let wanted = shape(wanted);
     screen.frames().iter().filter(|frame| shape(frame) == wanted).count()
@@ -184,7 +184,7 @@ fn exact(frame: &Frame) -> u64 {
     hasher.finish()
 }
 
-/// A frame by the letters that survive any terminal.
+/// A frame reduced to the letters that survive any terminal.
 fn shape(frame: &Frame) -> u64 {
     let mut hasher = DefaultHasher::new();
     frame.kind.hash(&mut hasher);

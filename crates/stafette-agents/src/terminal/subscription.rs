@@ -1,4 +1,4 @@
-//! Drawing along: whoever is slow gets a fresh snapshot, so nobody costs memory.
+//! Observing a terminal: a slow observer gets a fresh snapshot, so that it costs no memory.
 
 use std::sync::Arc;
 
@@ -6,24 +6,25 @@ use tokio::sync::watch;
 
 use super::{Board, Snapshot};
 
-/// The most bytes that a subscriber gets at once.
+/// The maximum number of bytes in one piece.
 const PIECE_LIMIT: usize = 64 * 1024;
 
-/// What a subscriber gets.
+/// A piece of a terminal's output for an observer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Piece {
-    /// The whole screen: at the start, after a change of size, and when he has fallen behind.
+    /// The whole screen: at the start, after a change of size, and when the observer has fallen
+    /// behind.
     Snapshot(Snapshot),
-    /// What was printed next.
+    /// The bytes that were printed next.
     Bytes {
-        /// Where in the stream this ends.
+        /// The position in the stream at which they end.
         seq: u64,
-        /// The bytes.
+        /// The bytes of this piece.
         bytes: Vec<u8>,
     },
 }
 
-/// Draws along with a terminal.
+/// An observer of a terminal.
 #[derive(Debug)]
 pub struct Subscription {
     board: Arc<Board>,
@@ -37,14 +38,14 @@ impl Subscription {
         Subscription { changes: board.changes.subscribe(), board, at: after, history: 0 }
     }
 
-    /// The same, with at most `limit` bytes of what has left the screen in each snapshot.
+    /// The same, with at most `limit` bytes of the rows that have left the screen in each snapshot.
     #[must_use]
     pub fn with_history(mut self, limit: usize) -> Self {
         self.history = limit;
         self
     }
 
-    /// What comes next; nothing when the terminal is gone and everything of it was seen.
+    /// Returns the next piece; `None` when the terminal has ended and everything was delivered.
     pub async fn next(&mut self) -> Option<Piece> {
         loop {
             self.changes.borrow_and_update();

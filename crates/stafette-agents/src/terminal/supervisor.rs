@@ -1,46 +1,46 @@
-//! How a session stands, decided without waiting: time and chance are handed in.
+//! The state of a session, decided without waiting: time and chance are passed in.
 
 use std::time::Duration;
 
 use serde::Serialize;
 use tokio::time::Instant;
 
-/// How an agent's session stands.
+/// The state of an agent's session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Its program comes up.
+    /// Its program is starting.
     Starting,
-    /// It takes input.
+    /// Its program takes input.
     Ready,
-    /// It did not say that it takes input in time. It may still do.
+    /// It did not signal in time that it takes input. It may still do so.
     NotReady,
-    /// It has a turn.
+    /// It has a turn in progress.
     Working,
-    /// Its turn is over, and it waits for the next.
+    /// Its turn has ended, and it waits for the next.
     Waiting,
     /// Its program died too often and is not started any more.
     Crashed,
     /// Its program died and is about to be started again.
     Restarting,
-    /// Its program has left.
+    /// Its program has exited.
     Ended,
 }
 
-/// How long a session is waited for, and how often it is started.
+/// The time limits for a session to start, and the limits for restarts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Patience {
-    /// How long a program may take to be ready before the user is told.
+    /// The time limit for a program to become ready before the user is notified.
     pub ready_timeout: Duration,
-    /// How long a program that has shown something must be quiet to count as ready.
+    /// The time that a program with output must be quiet to count as ready.
     pub settled: Duration,
     /// The wait before the first restart; each further one is twice as long.
     pub first_wait: Duration,
     /// The longest wait before a restart.
     pub longest_wait: Duration,
-    /// How many restarts in a row are tried.
+    /// The maximum number of restarts in a row.
     pub restarts: u32,
-    /// A program that lives so long has not died in a row.
+    /// The lifetime after which a death no longer counts as one in a row.
     pub stable: Duration,
 }
 
@@ -57,21 +57,21 @@ impl Default for Patience {
     }
 }
 
-/// What is to be done about a program that has left.
+/// The action for a program that has exited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ExitAction {
-    /// Nothing: it left by itself.
+    /// Nothing: it exited on its own.
     Ended,
-    /// It is started again then.
+    /// It is started again at a later time.
     Restart {
-        /// When.
+        /// The time of the restart.
         at: Instant,
     },
     /// It is not started again.
     GiveUp,
 }
 
-/// What is due at a moment.
+/// The change that is due at a moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Due {
     /// The state has changed.
@@ -80,7 +80,7 @@ pub(super) enum Due {
     Restart,
 }
 
-/// A session's state, and when it changes by itself.
+/// A session's state, and the times at which it changes automatically.
 #[derive(Debug)]
 pub(super) struct Supervisor {
     patience: Patience,
@@ -92,7 +92,7 @@ pub(super) struct Supervisor {
 }
 
 impl Supervisor {
-    /// The program has just been started.
+    /// The state of a program that has just been started.
     pub(super) fn new(patience: Patience, now: Instant) -> Self {
         Supervisor {
             patience,
@@ -104,17 +104,17 @@ impl Supervisor {
         }
     }
 
-    /// How the session stands.
+    /// The state of the session.
     pub(super) fn state(&self) -> State {
         self.state
     }
 
-    /// How often the program died in a row.
+    /// The number of deaths in a row.
     pub(super) fn deaths(&self) -> u32 {
         self.deaths
     }
 
-    /// The program was started once more.
+    /// Called when the program was started once more.
     pub(super) fn started(&mut self, now: Instant) {
         self.state = State::Starting;
         self.started = now;
@@ -122,45 +122,46 @@ impl Supervisor {
         self.restart = None;
     }
 
-    /// The program is wanted again by somebody who knows that it died.
+    /// Resets the deaths: a caller that knows about them wants the program again.
     pub(super) fn forgive(&mut self) {
         self.deaths = 0;
     }
 
-    /// The program has printed something.
+    /// Called when the program has printed something.
     pub(super) fn shown(&mut self, now: Instant) {
         self.shown = Some(now);
     }
 
-    /// The program says that it takes input.
+    /// Called when the program signals that it takes input.
     pub(super) fn ready(&mut self) {
         if matches!(self.state, State::Starting | State::NotReady) {
             self.state = State::Ready;
         }
     }
 
-    /// A turn begins.
+    /// Called when a turn begins.
     pub(super) fn turn_begins(&mut self) {
         if self.takes_input() {
             self.state = State::Working;
         }
     }
 
-    /// The turn is over.
+    /// Called when the turn has ended.
     pub(super) fn turn_ends(&mut self) {
         if self.state == State::Working {
             self.state = State::Waiting;
-            // Who has brought a turn to its end is not dying in a row.
+            // A program that has completed a turn is not dying in a row.
             self.deaths = 0;
         }
     }
 
-    /// Whether there is something that takes input.
+    /// True if a program is there that takes input.
     fn takes_input(&self) -> bool {
         matches!(self.state, State::Ready | State::NotReady | State::Waiting | State::Working)
     }
 
-    /// The program has left; `chance` spreads restarts that would otherwise fall together.
+    /// Called when the program has exited; `chance` spreads restarts that would otherwise come
+    /// together.
     pub(super) fn left(&mut self, now: Instant, well: bool, chance: u32) -> ExitAction {
         if well {
             self.state = State::Ended;
@@ -181,7 +182,7 @@ impl Supervisor {
         ExitAction::Restart { at }
     }
 
-    /// Between half and all of the wait that is due after so many deaths.
+    /// Between half and all of the wait that is due after this many deaths.
     fn wait(&self, chance: u32) -> Duration {
         let doubled = 1_u32.checked_shl(self.deaths.saturating_sub(1)).unwrap_or(u32::MAX);
         let wait = self.patience.first_wait.saturating_mul(doubled);
@@ -189,13 +190,13 @@ impl Supervisor {
         wait / 2 + (wait / 2).mul_f64(f64::from(chance) / f64::from(u32::MAX))
     }
 
-    /// The session was ended on purpose.
+    /// Called when the session was ended on purpose.
     pub(super) fn end(&mut self) {
         self.state = State::Ended;
         self.restart = None;
     }
 
-    /// What is due now.
+    /// The change that is due now.
     pub(super) fn due(&mut self, now: Instant) -> Option<Due> {
         if self.restart.is_some_and(|at| at <= now) {
             self.restart = None;
@@ -215,7 +216,7 @@ impl Supervisor {
         None
     }
 
-    /// When something is due next.
+    /// The time of the next change.
     pub(super) fn next(&self) -> Option<Instant> {
         if self.restart.is_some() {
             return self.restart;

@@ -47,7 +47,7 @@ impl World {
         World { home, terminal }
     }
 
-    /// Waits until this is so.
+    /// Waits until the condition holds.
     async fn until(&self, what: &str, so: impl Fn(&Terminal) -> bool) {
         let mut changes = self.terminal.changes();
         let waiting = async {
@@ -59,7 +59,7 @@ impl World {
         timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{what}: {:?}", status()));
     }
 
-    /// Waits until this is to be seen.
+    /// Waits until the text is visible.
     async fn shows(&self, text: &str) {
         self.until(text, |terminal| terminal.text().join("\n").contains(text)).await;
     }

@@ -1,6 +1,7 @@
-//! The session that a program in a terminal keeps by itself: a program that dies goes on with it.
+//! The session that a program in a terminal keeps on its own: after its death it continues with it.
 //!
-//! How one is begun and gone on with, and where programs note theirs, is data of their profile.
+//! The arguments that begin and continue a session, and the files in which programs record theirs,
+//! are data of their profile.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -20,47 +21,47 @@ use crate::stream::Totals;
 /// The word of a command that stands for its session.
 const PLACE: &str = "{resume}";
 
-/// How many notes of sessions are looked at, and how deep their folder may be.
+/// The maximum number of session files that are read, and the maximum depth of their folder.
 const NOTES: usize = 10_000;
 const DEPTH: usize = 5;
 
-/// Files are dated by a clock that moves on by ticks, and lags by up to one (1/100 s at most).
+/// Files are dated by a clock that advances in ticks, and lags by up to one (1/100 s at most).
 const TICK: Duration = Duration::from_millis(10);
 
-/// The longest first line of a note.
+/// The longest first line of a session file, in bytes.
 const LINE: u64 = 1024 * 1024;
 
 /// A program's own session.
 #[derive(Debug)]
 pub(crate) struct Thread {
-    /// Arguments that begin a session under a name of ours.
+    /// The arguments that begin a session under a name of ours.
     begin: Vec<String>,
-    /// Arguments that go on with one.
+    /// The arguments that continue a session.
     resume: Vec<String>,
-    /// Where the program notes its sessions, if we cannot name them.
+    /// The files in which the program records its sessions, if we cannot name them.
     sessions: Option<Sessions>,
-    /// The folders that may be meant by that.
+    /// The folders of these files.
     folders: Vec<PathBuf>,
-    /// Where it works.
+    /// The working folder of the program.
     place: PathBuf,
     notebook: Notebook,
     now: Mutex<Now>,
 }
 
-/// What is known of the program that runs.
+/// The state of the program that runs.
 #[derive(Debug)]
 struct Now {
     since: SystemTime,
     /// The name under which it has begun its session.
     begun: Option<String>,
-    /// Whether it goes on with a session of before.
+    /// True if it continues an earlier session.
     resumed: bool,
-    /// Whether it had a turn.
+    /// True if it had a turn.
     worked: bool,
 }
 
 impl Thread {
-    /// For a job whose program can go on with its session.
+    /// For a job whose program can continue its session.
     pub(crate) fn of(job: &Job) -> Option<Self> {
         let pty = job.profile.as_ref()?.pty.as_ref()?;
         if pty.resume.is_empty() {
@@ -110,7 +111,7 @@ impl Thread {
         command.iter().flat_map(fill).collect()
     }
 
-    /// The program gets a turn: from here on there is something to go on with.
+    /// Called when the program gets a turn: from here on there is a session to continue.
     pub(crate) fn turn_begins(&self) {
         let begun = {
             let mut now = self.now();
@@ -122,15 +123,15 @@ impl Thread {
         }
     }
 
-    /// The turn is over: by now the program has noted its session itself.
+    /// Called when the turn has ended: by now the program has recorded its session itself.
     pub(crate) fn turn_ends(&self) {
         if self.sessions.is_some() && self.notebook.read().is_none() {
             self.found().into_iter().for_each(|id| self.note(id));
         }
     }
 
-    /// The program has died. One that died before it had a turn may not be able to go on with its
-    /// session, so the next one begins afresh.
+    /// Called when the program has died. One that died before it had a turn may not be able to
+    /// continue its session, so the next one begins afresh.
     pub(crate) fn died(&self) {
         let (resumed, worked) = {
             let now = self.now();
@@ -154,7 +155,7 @@ impl Thread {
         let mut left = NOTES;
         let mut notes = Vec::new();
         for folder in &self.folders {
-            // One that is not there has no notes.
+            // A folder that does not exist has no files.
             drop(gather(folder, since, DEPTH, &mut left, &mut notes));
         }
         let read = |note: &PathBuf| -> Option<String> {
@@ -173,7 +174,7 @@ impl Thread {
     }
 }
 
-/// The files below a folder that were written since then, as their clock tells.
+/// The files below a folder that were written since then, by the clock of the file system.
 fn gather(
     folder: &Path,
     since: SystemTime,

@@ -1,4 +1,4 @@
-//! What a terminal shows, for everybody who looks at it.
+//! The content of a terminal, for all observers.
 
 use std::collections::VecDeque;
 
@@ -10,32 +10,32 @@ use super::{CELLS_LIMIT, RECENT_LIMIT, SCROLLBACK_LIMIT, Snapshot};
 use crate::output::Tail;
 use crate::screen::{BadSize, Screen, Sighting};
 
-/// How much is kept of what was printed since somebody began to listen.
+/// The size of output since the last [`View::listen`] that is kept, in bytes.
 const PRINTED: usize = 64 * 1024;
 
-/// The most bytes of answers that one read may cause.
+/// The maximum number of bytes of answers for one read.
 const ANSWERS: usize = 1024;
 
-/// How often in one read the screen is searched for a frame of an earlier turn.
+/// The maximum number of searches for a frame of an earlier turn in one read.
 const LOOKS: usize = 16;
 
-/// A terminal's screen, what it printed lately, and what was found in it.
+/// A terminal's screen, its recent output, and the frames found in it.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) screen: Screen,
     pub(super) sightings: Sightings,
     pub(super) modes: Modes,
     pub(super) title: Option<String>,
-    /// What was printed since [`View::listen`].
+    /// The output since [`View::listen`].
     pub(super) printed: Tail,
-    /// How many bytes that is in total.
+    /// The total number of bytes of that output.
     pub(super) heard: u64,
-    /// Whether something of it was drawn rather than written line by line.
+    /// True if some of it was drawn rather than written line by line.
     pub(super) drawn: bool,
     listener: Listener,
-    /// How many bytes were printed, and how often the size has changed.
+    /// The number of bytes printed plus the number of size changes.
     seq: u64,
-    /// How many bytes were looked at.
+    /// The number of bytes that were searched.
     fed: u64,
     recent: VecDeque<u8>,
 }
@@ -61,12 +61,13 @@ impl View {
         Ok(view)
     }
 
-    /// The screen takes its part of the scrollback's limit, both of its buffers.
+    /// Gives the history the part of the scrollback's limit that the screen's two buffers do not
+    /// take.
     fn share_memory(&mut self) {
         self.screen.keep(SCROLLBACK_LIMIT.saturating_sub(self.screen.memory()));
     }
 
-    /// Takes what the program printed, and tells what it is to be answered.
+    /// Takes output of the program, and returns the answers to its questions.
     pub(super) fn output(&mut self, bytes: &[u8]) -> String {
         let mut events = Vec::new();
         self.listener.listen(bytes, |at, event| events.push((at, event)));
@@ -96,7 +97,7 @@ impl View {
         answers
     }
 
-    /// Looks for frames in the bytes and on the screen that they draw.
+    /// Searches for frames in the bytes and on the screen that they draw.
     fn feed(&mut self, mut bytes: &[u8]) {
         let begins = self.fed;
         self.fed += bytes.len() as u64;
@@ -109,8 +110,8 @@ impl View {
                 if looks > LOOKS {
                     continue;
                 }
-                // Only drawn anew when it is not there once more: looked at right before and after
-                // its line, since the earlier one may leave the screen at any time.
+                // It is a redraw unless the frame is visible once more: counted right before and
+                // after its line, since the earlier one may leave the screen at any time.
                 let gone = self.fed - bytes.len() as u64;
                 let start = usize::try_from(offset.max(begins).saturating_sub(gone)).unwrap_or(0);
                 let (before, rest) = bytes.split_at(start.min(bytes.len()));
@@ -136,13 +137,13 @@ impl View {
         self.recent.extend(kept);
     }
 
-    /// Nothing more will be printed: looks at the screen as it is.
+    /// Searches the screen as it is, since no more output will come.
     pub(super) fn finish(&mut self) {
         let drawn = self.screen.finish();
         drawn.into_iter().for_each(|sighting| self.sightings.drawn(sighting));
     }
 
-    /// Changes the size. Whoever draws along begins anew, since a stream of bytes cannot say this.
+    /// Changes the size. Observers begin anew, since a stream of bytes cannot express this.
     pub(super) fn resize(&mut self, columns: u16, rows: u16) -> Result<(), BadSize> {
         fits(columns, rows)?;
         self.screen.resize(columns, rows)?;
@@ -158,22 +159,22 @@ impl View {
         self.listen();
     }
 
-    /// Forgets what was printed so far.
+    /// Forgets the output so far.
     pub(super) fn listen(&mut self) {
         self.printed = Tail::new(PRINTED);
         self.heard = 0;
         self.drawn = false;
     }
 
-    /// The frames that nobody has taken yet.
+    /// The frames that were not taken yet.
     pub(super) fn take(&mut self) -> Vec<Sighting> {
         self.sightings.take()
     }
 
-    /// The screen, and with it at most `history` bytes of what left it.
+    /// The screen, and with it at most `history` bytes of the rows that left it.
     pub(super) fn snapshot(&self, history: usize) -> Snapshot {
         let (cols, rows) = self.screen.size();
-        // What is half a character is not on the screen yet, and comes with what follows.
+        // Half a character is not on the screen yet, and comes with the bytes that follow.
         let pending = self.screen.pending().min(self.recent.len()) as u64;
         Snapshot {
             cols,
@@ -186,7 +187,7 @@ impl View {
         }
     }
 
-    /// At most `limit` bytes that follow `after`; nothing when they are gone.
+    /// At most `limit` bytes that follow `after`; `None` when they are gone.
     pub(super) fn since(&self, after: u64, limit: usize) -> Option<Vec<u8>> {
         let first = self.seq - self.recent.len() as u64;
         let skip = usize::try_from(after.checked_sub(first)?).ok()?;
@@ -196,7 +197,7 @@ impl View {
         Some(self.recent.iter().skip(skip).take(limit).copied().collect())
     }
 
-    /// The last lines that say something, oldest first: as they were printed by a program that
+    /// The last lines with visible text, oldest first: as they were printed by a program that
     /// writes line by line, as they are shown by one that draws.
     pub(super) fn lines(&self, count: usize) -> Vec<String> {
         if !self.drawn {

@@ -48,7 +48,7 @@ impl Team {
         }
     }
 
-    /// The turn that is out for `agent`.
+    /// The turn in progress of `agent`.
     fn turn(&self, agent: &str) -> stafette_core::TurnKey {
         let order = self.run.outbox().find(|order| order.agent.as_str() == agent);
         order.expect("a turn").key

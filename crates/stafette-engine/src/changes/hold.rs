@@ -1,5 +1,5 @@
-//! The files of a set are held while it gets into the project or out of it: what somebody else has
-//! locked is not touched, and nobody gets a lock on it in between.
+//! Locks the files of a set while it is applied or rolled back: files locked by another holder are
+//! not touched, and no other holder gets a lock on them in between.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,30 +14,30 @@ use stafette_core::lock::{
 use crate::locks::LockManager;
 use crate::{Engine, EngineError, clock};
 
-/// What a process that dies leaves locked is free again after so long.
+/// The lease of a lock: what a process that dies leaves locked is free after this time.
 const LEASE: Millis = Millis::seconds(60);
 
-/// How often a lease is renewed while the work goes on.
+/// The interval at which a lease is renewed during the work.
 const RENEWAL: Duration = Duration::from_secs(20);
 
-/// Who touches the project.
+/// The party that applies or rolls back a change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hand {
-    /// Their name, for the record.
+    /// Its name, for the record.
     pub name: String,
-    /// Whose locks are their own, and not in the way.
+    /// The lock holder that it acts as: locks of this holder are not in the way.
     pub holder: Holder,
 }
 
 impl Hand {
-    /// A person, or whatever acts in its own name.
+    /// A person, or a program that acts in its own name.
     #[must_use]
     pub fn named(name: &str) -> Self {
         Hand { name: name.to_owned(), holder: Holder::person(name) }
     }
 }
 
-/// Files that are held. Who forgets to give them back loses them with their lease.
+/// Locks on files. If they are not released, they expire with their lease.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Hold {
@@ -48,7 +48,7 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    /// Gives the files back.
+    /// Releases the locks on the files.
     pub(crate) async fn release(mut self) {
         for id in std::mem::take(&mut self.taken) {
             give_back(&self.desk, id, &self.holder).await;
@@ -63,7 +63,7 @@ impl Drop for Hold {
 }
 
 impl Engine {
-    /// Holds all files of these sets, or none.
+    /// Locks all files of these sets, or none.
     pub(crate) async fn hold_files<'c>(
         &self,
         holder: &Holder,
@@ -90,7 +90,7 @@ impl Engine {
                 reason: reason.chars().take(200).collect(),
             };
             match take(&desk, claim).await {
-                // What is theirs already stays theirs afterwards.
+                // Locks that the party held before stay with it afterwards.
                 Ok(id) => taken.extend(id),
                 Err(error) => {
                     for id in taken {
@@ -105,10 +105,10 @@ impl Engine {
     }
 }
 
-/// The lock, when it was not there before.
+/// Takes a lock. Returns its id, or `None` when the party held it before.
 async fn take(desk: &LockManager, claim: Claim) -> Result<Option<LockId>, EngineError> {
     let ask = Ask::Take { claim, on_conflict: OnConflict::Skip, wait: Millis(0) };
-    // Another daemon may have given locks since.
+    // Another daemon may have granted locks since.
     desk.refreshed().await?;
     let (events, answer) = desk.ask(clock::now, ask).await?;
     let id = match answer.map_err(|refusal| EngineError::Lock { refusal })? {
@@ -122,7 +122,7 @@ async fn take(desk: &LockManager, claim: Claim) -> Result<Option<LockId>, Engine
 
 async fn give_back(desk: &LockManager, id: LockId, by: &Holder) {
     let given = desk.ask(clock::now, Ask::Release { id, by: by.clone() }).await;
-    // A refusal means that somebody took it, or that its lease was over.
+    // A refusal means that another holder took it, or that its lease expired.
     if let Err(error) = given {
         tracing::warn!(%id, %error, "what was held for a change is free when its lease is over");
     }
@@ -143,7 +143,8 @@ async fn renew(desk: LockManager, by: Holder, ids: Vec<LockId>) {
     }
 }
 
-/// What to hold for a path: itself, or the folder around it when it is too long to be a lock's.
+/// The pattern to lock for a path: the path itself, or the folder around it when the path is too
+/// long for a lock.
 fn pattern(path: &str) -> Result<Pattern, EngineError> {
     let mut part = path;
     while part.len() > LONGEST_PATTERN {

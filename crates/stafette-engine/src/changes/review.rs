@@ -1,4 +1,4 @@
-//! What becomes of a set between its proposal and its end, recorded in its run.
+//! The life of a set from its proposal to its end, recorded in its run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +14,10 @@ use super::{follow, home, take_in, telling, to_the_end, told};
 use crate::{Engine, EngineError, crash};
 
 impl Engine {
-    /// An agent proposes a set in its turn.
+    /// Takes the proposal of an agent in its turn.
     ///
     /// # Errors
-    /// When the turn is over, or the set cannot be meant.
+    /// When the turn has ended, or the set is invalid.
     pub async fn propose_change(
         &self,
         turn: TurnKey,
@@ -41,16 +41,16 @@ impl Engine {
         Ok(change)
     }
 
-    /// Somebody who has no turn proposes a set; the run that it says it is of records it.
+    /// Takes a proposal from a party without a turn; the run that it names records it.
     ///
     /// # Errors
-    /// When the set cannot be meant, or there is no such run.
+    /// When the set is invalid, or there is no such run.
     pub async fn propose_aside(
         &self,
         mut proposal: Proposal,
         rules: ChangeRules,
     ) -> Result<Change, EngineError> {
-        // It is kept on disk before the run hears of it.
+        // It is written to disk before the run receives it.
         proposal.reason = self.redacted(proposal.reason);
         proposal.author.person = self.redacted(proposal.author.person);
         if let Some(run) = proposal.author.run {
@@ -59,7 +59,7 @@ impl Engine {
         self.keep_aside(async move |changes: Changes| changes.propose(proposal, &rules).await).await
     }
 
-    /// What another orchestrator left is proposed in the run that goes on from it.
+    /// Proposes the work that another orchestrator left, in the run that continues from it.
     pub(crate) async fn propose_foreign(
         &self,
         proposal: Proposal,
@@ -82,10 +82,10 @@ impl Engine {
         Ok(change)
     }
 
-    /// A person says yes to a set, or no. Its run hears it first.
+    /// Records a person's approval or rejection of a set. Its run receives the decision first.
     ///
     /// # Errors
-    /// When the set is too far for that.
+    /// When the set is too far along for a decision.
     pub async fn decide_change(
         &self,
         id: ChangeId,
@@ -93,7 +93,7 @@ impl Engine {
         by: String,
         note: String,
     ) -> Result<Change, EngineError> {
-        // The set says who, as its run does.
+        // The set names the person in the same redacted form as its run.
         let by = self.redacted(by);
         let change = self.changes(async move |changes| changes.get(id)).await?;
         Changes::decidable(&change, status)?;
@@ -107,10 +107,10 @@ impl Engine {
         Ok(self.changes(write).await?)
     }
 
-    /// Applies a set, or takes it back. That it is wanted is recorded first.
+    /// Applies a set, or rolls it back. The intent is recorded first.
     ///
     /// # Errors
-    /// What keeps it from being tried; also what somebody else has locked.
+    /// The reason why it was not attempted, for example files locked by another holder.
     pub async fn apply_change(
         &self,
         id: ChangeId,
@@ -129,10 +129,11 @@ impl Engine {
         .await
     }
 
-    /// Applies all these sets that can be, in this order. What somebody else has locked is left.
+    /// Applies those of these sets that can be applied, in this order. Sets with files locked by
+    /// another holder are left out.
     ///
     /// # Errors
-    /// What keeps all of them from being tried.
+    /// The reason why none of them was attempted.
     pub async fn apply_changes(
         &self,
         ids: Vec<ChangeId>,
@@ -170,10 +171,10 @@ impl Engine {
         .await
     }
 
-    /// Takes a set out of the project again.
+    /// Rolls a set back.
     ///
     /// # Errors
-    /// What keeps it in; also what somebody else has locked.
+    /// The reason why it cannot be rolled back, for example files locked by another holder.
     pub async fn undo_change(
         &self,
         id: ChangeId,
@@ -197,12 +198,13 @@ impl Engine {
         .await
     }
 
-    /// Has the runs hear what a crash kept from them, and the sets what people said of them.
+    /// Sends the runs the results that a crash kept from them, and the sets the decisions of
+    /// people.
     pub(crate) async fn mend_changes(&self) {
         if !home(&self.settings().project).join("changes").is_dir() {
             return;
         }
-        // A command that outlived its daemon would write to what is being mended.
+        // A command that outlived its daemon would write to files that are being repaired.
         end_left_behind(&mark(&self.settings().project)).await;
         let mended = self.changes(async |changes| {
             changes.recover().await?;
@@ -224,7 +226,7 @@ impl Engine {
         }
     }
 
-    /// Writes to sets what people said of them in their runs, also in those that are over.
+    /// Writes to sets the decisions of people in their runs, also in those that have ended.
     async fn follow_words(&self, all: &[Change]) {
         let mut runs: BTreeMap<RunId, Vec<&Change>> = BTreeMap::new();
         for change in all {
@@ -254,7 +256,7 @@ impl Engine {
         }
     }
 
-    /// Records that something is wanted, does it, and records what came of it.
+    /// Records the intent, does the work, and records the outcome.
     async fn carry_out<F>(
         &self,
         ids: Vec<ChangeId>,
@@ -284,7 +286,8 @@ impl Engine {
             Err(error) => note = error.to_string(),
         }
         for id in touched {
-            // What is not recorded now is when the next daemon starts: the set says so.
+            // If recording fails now, the next daemon does it when it starts: the set is marked for
+            // that.
             if let Err(error) = self.settle(id, &by, &note).await {
                 tracing::warn!(%id, %error, "what came of a change is not recorded yet");
             }
@@ -292,7 +295,7 @@ impl Engine {
         Ok(report?)
     }
 
-    /// Has the run of a set record how far that is.
+    /// Has the run of a set record the set's progress.
     async fn settle(&self, id: ChangeId, by: &str, note: &str) -> Result<(), EngineError> {
         let change = self.changes(async move |changes| changes.get(id)).await?;
         let Some(run) = change.author.run else { return Ok(()) };
@@ -305,15 +308,15 @@ impl Engine {
         Ok(())
     }
 
-    /// Has the run of a set record something about it, also when that is over; it gets to know the
-    /// set first. What is of no run, nobody records.
+    /// Has the run of a set record an input about it, also when the run has ended; the run receives
+    /// the set first. A set without a run is not recorded.
     pub(super) async fn record_of(&self, change: &Change, input: Input) -> Result<(), EngineError> {
         let Some(run) = change.author.run else { return Ok(()) };
         self.introduce(change).await?;
         self.record(run, input).await.map(drop)
     }
 
-    /// Has the run of a set know it, if it does not.
+    /// Introduces a set to its run, if the run does not know it.
     pub(super) async fn introduce(&self, change: &Change) -> Result<(), EngineError> {
         let Some(run) = change.author.run else { return Ok(()) };
         if let Some(input) = telling::introduction(&*self.state(run).await?, change) {

@@ -1,5 +1,5 @@
-//! What is said about a set reaches the agent that proposed it: in its run, in the generation that
-//! goes on from that, or in a run of its own.
+//! Comments on a set reach the agent that proposed it: in its run, in the generation that continues
+//! from that, or in a new run.
 
 use std::sync::Arc;
 
@@ -16,35 +16,37 @@ use uuid::Uuid;
 
 use crate::{Engine, EngineError};
 
-/// Who gets to hear what was said about a set.
+/// The receiver of a comment on a set.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum Heard {
-    /// Nobody: it is kept with the set, which no agent made, or which the project has.
+    /// No agent: the comment stays with the set, which no agent made, or which is applied already.
     Nobody,
-    /// The agent that proposed it, in a run that goes on.
+    /// The agent that proposed it, in a run that continues.
     Agent {
-        /// Which run.
+        /// The run in which the agent receives it.
         run: RunId,
     },
     /// The generation that begins next.
     NextGeneration {
-        /// The run that it follows.
+        /// The run that this generation follows.
         after: RunId,
     },
-    /// The agent that proposed it, in a run that was begun for that.
+    /// The agent that proposed it, in a run that was started for this purpose.
     Revision {
-        /// Which run.
+        /// The run that was started.
         run: RunId,
     },
 }
 
 impl Engine {
-    /// Somebody says something about a set. The agent that proposed it gets to hear it: when its run
-    /// is over, in the generation that goes on from it, or in a run that is begun by `workflow`.
+    /// Adds a comment to a set. The agent that proposed the set receives it: when its run has
+    /// ended, in the generation that continues from it, or in a run that is started with
+    /// `workflow`.
     ///
     /// # Errors
-    /// When the set does not touch that place, and when nobody is left who could hear it.
+    /// When the set does not touch that place, and when no agent is left that could receive the
+    /// comment.
     pub async fn comment_change(
         &self,
         id: ChangeId,
@@ -73,7 +75,7 @@ impl Engine {
         Ok((change, heard))
     }
 
-    /// Has an agent hear what was said about its set.
+    /// Sends a comment on a set to its agent.
     async fn hear(
         &self,
         run: RunId,
@@ -99,7 +101,7 @@ impl Engine {
             match self.send(last, spoken(id, comment)).await {
                 Ok(Reply::Ignored(Ignored::NoListener)) => return Ok(Heard::Nobody),
                 Ok(_) => return Ok(Heard::Agent { run: last }),
-                // It has just ended.
+                // The run has ended in the meantime.
                 Err(EngineError::Over { .. }) if self.state(last).await?.status().is_final() => {
                     last = self.last_of(last).await?;
                 }
@@ -115,7 +117,7 @@ impl Engine {
         self.revise(agent, &change, comment, workflow, by).await
     }
 
-    /// Begins a run in which an agent revises its set.
+    /// Starts a run in which an agent revises its set.
     async fn revise(
         &self,
         agent: &AgentName,
@@ -131,7 +133,7 @@ impl Engine {
         if !workflow.agents.contains_key(agent) {
             return Err(nobody(format!("its run is over, and there is no agent {agent} any more")));
         }
-        // The agent alone is asked, and its word is the end of it.
+        // Only this agent is asked, and its result ends the run.
         workflow.workflow.entry = Party::from(agent);
         (workflow.phases, workflow.council, workflow.generations) = (Vec::new(), None, None);
         let request = format!(
@@ -146,7 +148,8 @@ impl Engine {
         let run = RunId(Uuid::now_v7());
         let created = RunCreated::new(run, Arc::new(workflow), request, by);
         let created = RunCreated { inputs, ..created };
-        // The set is the run's before anybody can propose it again, and has what the run begins with.
+        // The set belongs to the run before anyone can propose it again, and has what the run
+        // starts with.
         let (entry, word) = (Some(HandoffId(1)), comment.clone());
         let give = async move |changes: Changes| {
             changes.give_to(id, run, entry).await?;
@@ -163,7 +166,8 @@ impl Engine {
         Ok(Heard::Revision { run })
     }
 
-    /// A crash came before the run began that a set was given to: the set is nobody's then.
+    /// A crash came before the start of the run that a set was assigned to: the set then belongs to
+    /// no run.
     pub(super) async fn disown(&self, change: &Change) {
         let (id, Some(run)) = (change.id, change.author.run) else { return };
         if !matches!(self.store().run(run).await, Ok(None)) {

@@ -1,25 +1,24 @@
-//! What a run has yet to hear of a set, and a set of its run: the decisions alone, which the
-//! simulation takes too.
+//! Finds what a run does not know yet of a set, and a set of its run. These are only the decisions,
+//! which the simulation uses too.
 
 use stafette_core::change::{Change, ChangeStatus, Comment};
 use stafette_core::{Input, Run, TeamInput};
 use stafette_workspace::Changes;
 
-/// Whether a run knows a set as it is proposed now.
+/// True if a run knows a set in its present form.
 #[must_use]
 pub fn knows(run: &Run, change: &Change) -> bool {
     run.team.changes.get(&change.id).map(|known| known.revision) == Some(change.revision)
 }
 
-/// What a run has to hear first that does not know a set, or not as it is.
+/// The input for a run that does not know a set, or not in its present form.
 #[must_use]
 pub fn introduction(run: &Run, change: &Change) -> Option<Input> {
     let set = || Box::new(change.proposed());
     (!knows(run, change)).then(|| Input::Team(TeamInput::ProposeChange { turn: None, set: set() }))
 }
 
-/// What a run has to hear about how far a set is; nothing when it knows. `note` is what else is worth
-/// knowing.
+/// The input about a set's progress; `None` when the run knows it. `note` adds details for people.
 #[must_use]
 pub fn outcome(run: &Run, change: &Change, by: &str, note: &str) -> Option<Input> {
     let known = run.team.changes.get(&change.id)?;
@@ -38,7 +37,7 @@ pub fn outcome(run: &Run, change: &Change, by: &str, note: &str) -> Option<Input
     Some(Input::Team(TeamInput::SettleChange { change, status, by, note }))
 }
 
-/// Whether a set has to be given the status that a person gave it in its run: not when it is further
+/// True if a set must get the status that a person gave it in its run: not when it is further along
 /// already.
 #[must_use]
 pub fn follows(change: &Change, status: ChangeStatus) -> bool {
@@ -46,7 +45,7 @@ pub fn follows(change: &Change, status: ChangeStatus) -> bool {
     said && change.status != status && Changes::decidable(change, status).is_ok()
 }
 
-/// What was said about a set in its run, and is not written to it yet.
+/// The comments in the run of a set that are not written to the set yet.
 #[must_use]
 pub fn unwritten(run: &Run, change: &Change) -> Vec<Comment> {
     let said = run.team.changes.get(&change.id).into_iter().flat_map(|known| &known.said);

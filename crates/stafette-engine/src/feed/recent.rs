@@ -1,31 +1,31 @@
-//! The newest events, held for those who follow.
+//! The newest events, held for followers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::{PAGE, Seen};
 
-/// How many events are held, and how many bytes of them.
+/// The maximum number of events that are held, and of their bytes.
 const EVENTS: usize = 256;
 const BYTES: usize = 4 << 20;
 
-/// How much may be here before what comes before it.
+/// The maximum number of pages that may be held before the events that precede them.
 const EARLY: usize = 64;
 
 /// The newest events, without a gap.
 #[derive(Debug)]
 pub(super) struct Recent {
-    /// All that happened after this is here, as far as it is known.
+    /// All events after this position are here, as far as they are known.
     after: u64,
     seen: VecDeque<Arc<Seen>>,
     bytes: usize,
-    /// What was given before what comes before it, by the position that it follows: runs store
-    /// together, and tell of it in any order.
+    /// Events that arrived before their predecessors, by the position that they follow: runs store
+    /// together, and announce in any order.
     early: BTreeMap<u64, Vec<Arc<Seen>>>,
 }
 
 impl Recent {
-    /// Nothing yet, after a position.
+    /// An empty buffer that begins after a position.
     pub(super) fn after(after: u64) -> Self {
         Recent { after, seen: VecDeque::new(), bytes: 0, early: BTreeMap::new() }
     }
@@ -34,7 +34,7 @@ impl Recent {
         self.seen.back().map_or(self.after, |seen| seen.position)
     }
 
-    /// Some of what came after `cursor`, when it is here.
+    /// Some of the events after `cursor`, when they are here.
     pub(super) fn page(&self, cursor: u64) -> Option<Vec<Arc<Seen>>> {
         if cursor < self.after || cursor >= self.last() {
             return None;
@@ -43,11 +43,11 @@ impl Recent {
         Some(self.seen.range(first..).take(PAGE).cloned().collect())
     }
 
-    /// Takes in what was stored right after `before`, from the one who stored it.
+    /// Adds the events that were stored right after `before`, from their writer.
     pub(super) fn give(&mut self, before: u64, page: Vec<Arc<Seen>>) {
         if before > self.last() {
-            // When too much is early, what is missing is not given but has to be read, and this
-            // with it.
+            // When too many are early, the missing ones have to be read from the store, and these
+            // with them.
             let early = self.early.values().map(|page| bytes(page)).sum::<usize>();
             if self.early.len() < EARLY && early + bytes(&page) <= BYTES {
                 self.early.insert(before, page);
@@ -58,10 +58,10 @@ impl Recent {
         self.close_up();
     }
 
-    /// Takes in what was read right after `cursor`.
+    /// Adds events that were read right after `cursor`.
     pub(super) fn read(&mut self, cursor: u64, page: &[Arc<Seen>]) {
         let Some(end) = page.last().map(|seen| seen.position) else { return };
-        // Far behind: nobody else wants that.
+        // Far behind: no other reader needs these.
         if end <= self.last() || cursor < self.after {
             return;
         }
@@ -74,7 +74,7 @@ impl Recent {
         self.close_up();
     }
 
-    /// Adds what is not early any more.
+    /// Adds the events that are not early any more.
     fn close_up(&mut self) {
         while let Some(early) = self.early.first_entry()
             && *early.key() <= self.seen.back().map_or(self.after, |seen| seen.position)
@@ -85,7 +85,7 @@ impl Recent {
     }
 
     fn add(&mut self, before: u64, page: Vec<Arc<Seen>>) {
-        // Somebody has read it already.
+        // A reader has added it already.
         if before != self.last() {
             return;
         }
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(positions(&recent, 9), Some(vec![12]));
         assert_eq!(positions(&recent, 12), None, "nobody has read on");
         assert_eq!(positions(&recent, 6), None, "something may be missing");
-        // Nobody read what came between.
+        // No reader has read the events in between.
         recent.read(20, &page(21..=21, 1));
         assert_eq!((positions(&recent, 12), positions(&recent, 20)), (None, Some(vec![21])));
         recent.read(0, &page(1..=2, 1));
@@ -157,7 +157,7 @@ mod tests {
         let mut recent = Recent::after(0);
         recent.give(3, page(4..=5, 1));
         recent.give(5, page(6..=6, 1));
-        // A reader found part of what is early, too.
+        // A reader found part of the early ones, too.
         recent.read(0, &page(1..=4, 1));
         assert_eq!(positions(&recent, 0), Some(vec![1, 2, 3, 4]));
         recent.read(4, &page(5..=5, 1));

@@ -1,7 +1,7 @@
-//! The picture of a team, in a file that is there whole or not at all.
+//! Writes the context file of a team atomically: it is there whole or not at all.
 //!
-//! Every step goes by a [`Disk`], so that a disk that is cut off between any two of them can take the
-//! place of the system's own.
+//! Every step uses a [`Disk`], so that tests can replace the system's disk by one that is cut off
+//! between any two of them.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -22,34 +22,34 @@ const FOLDER: OFlags =
 
 const NEW: OFlags = OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::CLOEXEC);
 
-/// What a picture is written to. Nothing here is durable before it is synced.
+/// The disk that the context file is written to. Nothing is durable before it is synced.
 pub trait Disk {
-    /// A folder that is open.
+    /// An open folder.
     type Folder;
-    /// A new file that is open.
+    /// A new file, open for writing.
     type File;
 
-    /// The project's own folder.
+    /// Opens the project's own folder.
     fn project(&self) -> io::Result<Self::Folder>;
-    /// Opens a folder in another one; a link is none.
+    /// Opens a folder in another one; a link is refused.
     fn open(&self, folder: &Self::Folder, name: &str) -> io::Result<Self::Folder>;
-    /// Makes a folder.
+    /// Creates a folder in another one.
     fn make(&self, folder: &Self::Folder, name: &str) -> io::Result<()>;
-    /// Makes a file where there is nothing.
+    /// Creates a file where there is none.
     fn create(&self, folder: &Self::Folder, name: &str) -> io::Result<Self::File>;
     /// Writes to a new file.
     fn write(&self, file: &mut Self::File, text: &str) -> io::Result<()>;
-    /// Has what was written stay.
+    /// Makes the written bytes durable.
     fn sync(&self, file: &Self::File) -> io::Result<()>;
-    /// Gives something its name; a file takes the place of another one, a folder does not.
+    /// Renames a file or folder; a file replaces another one, a folder does not.
     fn rename(&self, folder: &Self::Folder, from: &str, to: &str, over: bool) -> io::Result<()>;
-    /// Removes a file.
+    /// Removes a file from a folder.
     fn remove(&self, folder: &Self::Folder, name: &str) -> io::Result<()>;
-    /// Has the names in a folder stay.
+    /// Makes the names in a folder durable.
     fn sync_names(&self, folder: &Self::Folder) -> io::Result<()>;
 }
 
-/// The system's own disk, from a project on.
+/// The system's own disk, beginning at a project's folder.
 #[derive(Debug)]
 pub struct System(PathBuf);
 
@@ -104,10 +104,10 @@ impl Disk for System {
     }
 }
 
-/// Draws where the team of a run stands, in the file that its workflow names.
+/// Writes the state of a run's team to the file that its workflow names.
 ///
 /// # Errors
-/// When it cannot be written; then the last one is there.
+/// When it cannot be written; then the previous one is still there.
 pub fn draw(disk: &impl Disk, run: &Run, changes: &[Change], at: Time) -> io::Result<()> {
     let path = run.workflow.generations.clone().unwrap_or_default().context;
     let picture = picture_of(run, changes, at);
@@ -115,7 +115,8 @@ pub fn draw(disk: &impl Disk, run: &Run, changes: &[Change], at: Time) -> io::Re
     write(disk, &path, &text)
 }
 
-/// Writes a file of the project by its path, folders included. No link is followed below the project.
+/// Writes a file of the project by its path, folders included. No link is followed below the
+/// project.
 fn write(disk: &impl Disk, path: &str, text: &str) -> io::Result<()> {
     let mut folder = disk.project()?;
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -131,7 +132,7 @@ fn write(disk: &impl Disk, path: &str, text: &str) -> io::Result<()> {
             }
             other => {
                 let inner = other?;
-                // Whoever made it may have died before its name was synced.
+                // The process that made it may have died before the name was synced.
                 disk.sync_names(&folder)?;
                 inner
             }
@@ -140,8 +141,8 @@ fn write(disk: &impl Disk, path: &str, text: &str) -> io::Result<()> {
     put(disk, &folder, name, text)
 }
 
-/// Makes a folder. The last one is for the picture alone, which changes all the time and is not part
-/// of anybody's work: git is told so before anybody can see the folder.
+/// Creates a folder. The last one is for the context file alone, which changes all the time and is
+/// not part of the work: a `.gitignore` is added before the folder becomes visible.
 fn make<D: Disk>(disk: &D, outer: &D::Folder, name: &str, last: bool) -> io::Result<()> {
     if !last {
         disk.make(outer, name)?;
@@ -149,7 +150,7 @@ fn make<D: Disk>(disk: &D, outer: &D::Folder, name: &str, last: bool) -> io::Res
     }
     let draft = format!(".{name}.new");
     match disk.make(outer, &draft) {
-        // What a crash has left of the last attempt.
+        // Left by a crash in the last attempt.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         other => other?,
     }
@@ -158,7 +159,7 @@ fn make<D: Disk>(disk: &D, outer: &D::Folder, name: &str, last: bool) -> io::Res
     disk.sync_names(outer)
 }
 
-/// Writes a file of ours.
+/// Writes one of the daemon's own files atomically.
 pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     fs::create_dir_all(folder)?;
@@ -169,7 +170,7 @@ pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
 
 fn put<D: Disk>(disk: &D, folder: &D::Folder, name: &str, text: &str) -> io::Result<()> {
     let draft = format!(".{name}.new");
-    // What a crash has left of the last one.
+    // Left by a crash in the last attempt.
     match disk.remove(folder, &draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

@@ -1,4 +1,5 @@
-//! Follows the feed: hands over what is over, begins what follows, writes the picture.
+//! Follows the feed: hands over from runs that have ended, starts those that follow, and writes the
+//! context file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,26 +14,27 @@ use tokio::sync::watch;
 use super::{context_file, counts, imported, landing};
 use crate::{Engine, EngineError, clock, crash};
 
-/// How long to wait before something that failed is tried again.
+/// The pause before a failed step is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How many runs are looked at to find the newest generation.
+/// The number of runs that are searched for the newest generation.
 const NEWEST: usize = 64;
 
-/// What has generations follow each other.
+/// Starts each generation after the one before it.
 #[derive(Debug)]
 pub struct Generations {
     engine: Engine,
-    /// Where it is noted how far the feed was followed.
+    /// The file that records how far the feed was followed.
     memory: PathBuf,
-    /// What follows whom, from when on, and where in the feed that was said.
+    /// The generations to start, by the run that they follow: the start time, and the position of
+    /// the event in the feed.
     due: BTreeMap<RunId, (Time, u64)>,
-    /// The newest generation: the picture is its.
+    /// The newest generation: the context file describes it.
     newest: Option<RunId>,
 }
 
 impl Generations {
-    /// Follows `engine`; `memory` is where it notes how far it has come.
+    /// Follows `engine`; `memory` is the file that records its progress.
     #[must_use]
     pub fn new(engine: Engine, memory: PathBuf) -> Self {
         Generations { engine, memory, due: BTreeMap::new(), newest: None }
@@ -62,7 +64,7 @@ impl Generations {
                 if tokio::time::timeout(PAUSE, stop.wait_for(|stop| *stop)).await.is_ok() {
                     return;
                 }
-                // From where everything was done: to do it again does no harm.
+                // Begins where everything was done: doing it again does no harm.
                 self.due.clear();
                 cursor = self.cursor().await;
                 feed = self.engine.feed(cursor);
@@ -70,7 +72,7 @@ impl Generations {
         }
     }
 
-    /// The picture is of the newest generation, whatever was last written.
+    /// The context file describes the newest generation, whatever was written last.
     async fn look_back(&mut self) {
         let runs = self.engine.runs(NEWEST).await.unwrap_or_default();
         self.newest = runs.iter().find(|view| view.generation.is_some()).map(|view| view.run);
@@ -114,7 +116,7 @@ impl Generations {
         Ok(())
     }
 
-    /// A run is over: what comes next is decided, once.
+    /// Decides once, for a run that has ended, what follows it.
     async fn hand_over(&self, run: RunId) -> Result<bool, EngineError> {
         let state = self.engine.state(run).await?;
         let Some(lineage) = &state.team.lineage else { return Ok(false) };
@@ -128,7 +130,7 @@ impl Generations {
         Ok(true)
     }
 
-    /// Begins those whose time has come.
+    /// Starts the generations that are due.
     async fn begin_due(&mut self) -> Result<(), EngineError> {
         let now = clock::now();
         let ripe: Vec<(RunId, u64)> = self
@@ -148,9 +150,9 @@ impl Generations {
     }
 
     async fn begin(&self, run: RunId) -> Result<(), EngineError> {
-        // Again after a crash: what is in the project by then is no longer ready.
+        // Repeated after a crash: changes that are applied by then are no longer ready.
         landing::land(&self.engine, &*self.engine.state(run).await?).await;
-        // Notes that come now are for the one that begins, or already too late for it.
+        // Notes that arrive now are for the generation that begins, or too late for it.
         let _turn = self.engine.once.wait().await;
         let state = self.engine.state(run).await?;
         let Some(created) = successor(&state) else { return Ok(()) };
@@ -171,7 +173,7 @@ impl Generations {
         }
     }
 
-    /// Writes the picture of the newest generation.
+    /// Writes the context file of the newest generation.
     async fn draw(&self) {
         let Some(run) = self.newest else { return };
         let state = match self.engine.state(run).await {
@@ -190,29 +192,30 @@ impl Generations {
         }
     }
 
-    /// Where to begin: where everything is done.
+    /// The position to begin at: everything before it is done.
     async fn cursor(&self) -> u64 {
         let noted = fs::read_to_string(&self.memory).ok();
         let noted = noted.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
-        // A store that was exchanged begins anew.
+        // If the store was replaced, following begins anew.
         match self.engine.store().head().await {
             Ok(head) if noted > head => 0,
             _ => noted,
         }
     }
 
-    /// Notes how far everything is done: to the first that is still due, or to `cursor`.
+    /// Records how far everything is done: up to the first start that is still due, or up to
+    /// `cursor`.
     fn keep(&self, cursor: u64) {
         let open = self.due.values().map(|(_, position)| position.saturating_sub(1)).min();
         let done = open.map_or(cursor, |open| open.min(cursor));
         if let Err(error) = context_file::replace(&self.memory, &format!("{done}\n")) {
-            // It is only read further back next time.
+            // The only effect is that the next start reads from further back.
             tracing::warn!(%error, "how far generations were followed cannot be noted");
         }
     }
 }
 
-/// The run that follows, and from when on.
+/// The run that follows, and its start time.
 fn following(run: &Run) -> Option<(RunId, Time)> {
     let over = run.team.lineage.as_ref()?.handed_over.as_ref()?;
     let next = over.next.as_ref()?;

@@ -1,4 +1,4 @@
-//! What another orchestrator left to be applied is proposed as a set, for a person to say yes to.
+//! Changes that another orchestrator left unapplied are proposed as a set, for a person to approve.
 
 use serde_json::{Value, json};
 use stafette_core::change::{Author, Change, FileEdit, GateKind, Proposal};
@@ -7,8 +7,8 @@ use stafette_core::{Input, Run, redact};
 
 use crate::{Engine, EngineError};
 
-/// Proposes what a context had pending, once for a team. What cannot be meant is told in the run, and
-/// stays in its context as it came.
+/// Proposes the pending changes of a context, once for a team. Invalid ones are reported in the
+/// run, and stay in the context unchanged.
 pub(super) async fn propose(engine: &Engine, run: &Run) -> Result<(), EngineError> {
     let left = run.team.lineage.iter().flat_map(|lineage| &lineage.changes);
     let left: Vec<&CodeChange> = left.filter(|change| is_left(change)).collect();
@@ -38,7 +38,7 @@ pub(super) async fn propose(engine: &Engine, run: &Run) -> Result<(), EngineErro
     Ok(())
 }
 
-/// Whether it is still to be applied, and says everything that it takes. Our own sets have their
+/// True if the change is still to be applied and is complete. Stafette's own sets have their
 /// contents with them, not in the context.
 fn is_left(change: &CodeChange) -> bool {
     let is_whole = matches!(&change.content, Some(Some(_)))
@@ -54,7 +54,7 @@ fn edit(change: &CodeChange) -> Result<FileEdit, String> {
     let content = change.content.clone().flatten();
     let content = content.filter(|_| change.action != ChangeAction::Delete);
     if content.as_deref().is_some_and(redact::is_marked) {
-        // What stands there instead must not get into the project.
+        // The mark in place of a secret must not get into the project.
         let file = &change.file;
         return Err(format!("{file} holds a secret, which is not kept; propose it yourself"));
     }

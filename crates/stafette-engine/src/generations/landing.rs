@@ -1,4 +1,4 @@
-//! What a generation has ready gets into the project before the next one begins.
+//! Applies the changes that a generation has ready before the next one begins.
 
 use stafette_core::Run;
 use stafette_core::change::{Change, ChangeStatus, GateKind};
@@ -6,13 +6,13 @@ use stafette_core::wire::context::NextActionType;
 
 use crate::{Engine, Hand, Left};
 
-/// Applies the changes that are ready, when that is what comes next. Those to the team's own program
-/// go by way of its renewal, also when the project has them already and the program does not run on
-/// them; what needs a person's yes waits for it. What does not hold is taken back and recorded, for the
-/// next generation to see.
+/// Applies the changes that are ready, if that is the next action of the handover. Those to the
+/// team's own program are applied by its renewal, also when the project has them already and the
+/// program does not run on them; those that need a person's approval wait for it. Changes that fail
+/// are rolled back and recorded, for the next generation to see.
 pub(super) async fn land(engine: &Engine, run: &Run) {
     let Some(lineage) = &run.team.lineage else { return };
-    // What somebody has locked stays open, and is ready once more when they are done.
+    // Changes to files locked by another holder stay open, and are ready again after the release.
     let by = Hand::named(&format!("generation {}", lineage.number));
     let sets = engine.changes_of(run).await.into_iter();
     let (own, others): (Vec<Change>, Vec<Change>) = match lineage.handed_over.as_ref() {

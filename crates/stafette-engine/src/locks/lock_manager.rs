@@ -1,4 +1,4 @@
-//! The one place of a process where locks are given: decide, store, apply, answer.
+//! The one place of a process where locks are granted: decide, store, apply, reply.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,51 +15,51 @@ use tokio::time::Instant;
 use crate::clock;
 use crate::driver::RestoreError;
 
-/// How often a change that others came before is decided anew.
+/// Attempts to decide a change anew after other writers came first.
 const TRIES: usize = 64;
 
 /// The longest wait in one call.
 const LONGEST_CALL: Duration = Duration::from_secs(60);
 
-/// Who waits in line and has not asked for so long has gone.
+/// A waiter that has not asked for this time loses its place.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How often the line is looked through for those who have gone.
+/// The interval at which the queue is searched for waiters that are gone.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// Between two attempts to store that time has passed.
+/// The pause between two attempts to store expired locks.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The ends of so many waits are remembered, for those who ask.
+/// The number of ended waits whose outcome is kept for later questions.
 const REMEMBERED: usize = 256;
 
-/// The locks could not be asked.
+/// An operation on the locks failed.
 #[derive(Debug, Error)]
 pub enum LockManagerError {
     /// The wait ended without a lock.
     #[error("{refusal}")]
     Refused {
-        /// Why.
+        /// The reason for the refusal.
         refusal: Refusal,
     },
-    /// The store did not take it.
+    /// The store failed to write.
     #[error("the locks could not be stored")]
     Store {
-        /// Why.
+        /// The error of the store.
         #[from]
         source: LockError,
     },
-    /// The store did not give it.
+    /// The store failed to read.
     #[error("the locks could not be read")]
     Read {
-        /// Why.
+        /// The error of the store.
         #[from]
         source: ReadError,
     },
-    /// What the store gave is no lock.
+    /// The data in the store is not a lock.
     #[error("what is stored of the locks cannot be understood")]
     Restore {
-        /// Why.
+        /// The error found while restoring it.
         #[from]
         source: RestoreError,
     },
@@ -77,9 +77,9 @@ pub struct LockManager {
 
 #[derive(Default)]
 struct Line {
-    /// When each waiter was last asked about.
+    /// The time of each waiter's last question.
     seen: HashMap<LockId, Instant>,
-    /// How waits ended, the newest last.
+    /// The outcomes of ended waits, the newest last.
     ended: VecDeque<(LockId, Refusal)>,
 }
 
@@ -90,7 +90,7 @@ impl std::fmt::Debug for LockManager {
 }
 
 impl LockManager {
-    /// The locks as the store has them.
+    /// Loads the locks from the store.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -110,7 +110,7 @@ impl LockManager {
         self.shown.borrow().clone()
     }
 
-    /// The locks as the store has them now, whoever wrote them.
+    /// The locks as the store has them now, whichever process wrote them.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -120,11 +120,11 @@ impl LockManager {
         Ok(self.shown())
     }
 
-    /// Asks for something, and answers once what follows from it is stored. Time is handed in, and
-    /// read anew when somebody else came first.
+    /// Makes a request, and replies once its consequences are stored. Time is passed in, and read
+    /// anew when another writer came first.
     ///
     /// # Errors
-    /// When the store does not take it; nothing has changed then, as far as is known.
+    /// When the store fails to write; nothing has changed then, as far as is known.
     pub async fn ask(
         &self,
         clock: impl Fn() -> Time,
@@ -152,7 +152,7 @@ impl LockManager {
                     self.reload().await?;
                 }
                 Err(error) => {
-                    // Whether it was written is not known: the store is the only truth.
+                    // It is unknown whether it was written: the store is the only truth.
                     let _ = self.reload().await;
                     return Err(error.into());
                 }
@@ -188,7 +188,7 @@ impl LockManager {
         }
     }
 
-    /// Ends what is over, when it is over, until it is told to stop.
+    /// Ends locks when they expire, until it is asked to stop.
     pub(crate) async fn keep_time(self, mut stopping: watch::Receiver<bool>) {
         let mut shown = self.shown.subscribe();
         loop {
@@ -214,20 +214,20 @@ impl LockManager {
 
     async fn pass(&self, gone: Vec<Ask>) -> Result<(), LockManagerError> {
         for ask in gone.into_iter().chain([Ask::Tick]) {
-            // A refusal means that it has ended by itself meanwhile.
+            // A refusal means that it has ended in the meantime.
             let _ = self.ask(clock::now, ask).await?.1;
         }
         Ok(())
     }
 
-    /// Those in line whom nobody has asked about for long.
+    /// The waiters that have not asked for a long time.
     fn gone(&self) -> Vec<Ask> {
         let locks = self.shown();
         let mut line = self.line();
         line.seen.retain(|id, _| locks.waiting.contains_key(id));
         let mut gone = Vec::new();
         for waiter in locks.waiting.values() {
-            // One from before we started has all the time from now on.
+            // A waiter from before the start gets the full time from now on.
             let seen = *line.seen.entry(waiter.id).or_insert_with(Instant::now);
             if seen.elapsed() > PATIENCE {
                 gone.push(Ask::Release { id: waiter.id, by: waiter.claim.holder.clone() });
@@ -270,7 +270,7 @@ impl LockManager {
     }
 }
 
-/// The locks that a store has kept.
+/// Restores the locks from the store's data.
 ///
 /// # Errors
 /// When one of them cannot be read.

@@ -1,4 +1,4 @@
-//! A terminal at the daemon, as it lives: a WebSocket on the daemon's socket.
+//! A live terminal at the daemon: a WebSocket on the daemon's socket.
 
 use std::time::Duration;
 
@@ -15,28 +15,27 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 use super::{Client, gone, refusal};
 use crate::exit::Failure;
 
-/// How long the daemon may take to answer.
+/// The time limit for an answer of the daemon.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a goodbye may take.
+/// The time limit for closing the connection.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// Wishes that may wait to be sent.
+/// The number of requests that may wait to be sent.
 const QUEUE: usize = 64;
 
 type Socket = WebSocketStream<UnixStream>;
 
-/// What comes from a terminal.
+/// A message from a terminal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Piece {
-    /// Something about it.
+    /// A change of the terminal's state.
     Told(Told),
-    /// What its program prints.
+    /// Output of its program.
     Bytes(Bytes),
 }
 
-/// A terminal at the daemon. Whoever wishes something waits for nobody: what comes is read all the
-/// while.
+/// A live terminal at the daemon. Requests never block: incoming messages are read all the time.
 #[derive(Debug)]
 pub(crate) struct Live {
     pieces: SplitStream<Socket>,
@@ -45,7 +44,7 @@ pub(crate) struct Live {
 }
 
 impl Client {
-    /// A terminal as it lives.
+    /// Opens a live terminal.
     pub(crate) async fn live(&self, path: &str) -> Result<Live, Failure> {
         let stream = self.connect().await?;
         let opening = client_async(format!("ws://localhost{path}"), stream);
@@ -68,12 +67,12 @@ impl Live {
         Live { pieces, wishes, sender: tokio::spawn(send(sink, queue)) }
     }
 
-    /// What comes next. The daemon's end is an error: a terminal's end is told.
+    /// Returns the next message. The daemon's end is an error; a terminal's end is a message.
     pub(crate) async fn next(&mut self) -> Result<Piece, Failure> {
         loop {
             match self.pieces.next().await {
                 Some(Ok(Message::Text(text))) => {
-                    // A newer daemon may tell what this version does not know.
+                    // A newer daemon may send messages that this version does not know.
                     if let Ok(told) = serde_json::from_str(&text) {
                         return Ok(Piece::Told(told));
                     }
@@ -89,13 +88,13 @@ impl Live {
         }
     }
 
-    /// Asks for something; tells whether there was room for it.
+    /// Sends a request. Returns true if there was room for it in the queue.
     pub(crate) fn wish(&self, wish: &Wish) -> bool {
         let text = serde_json::to_string(wish).expect("our own types are JSON");
         self.wishes.try_send(Message::Text(text.into())).is_ok()
     }
 
-    /// Says goodbye once every wish is sent, so that the daemon need not find out.
+    /// Closes the connection once every request is sent, so that the daemon notices immediately.
     pub(crate) async fn leave(self) {
         let Live { wishes, mut sender, .. } = self;
         drop(wishes);
@@ -105,10 +104,10 @@ impl Live {
     }
 }
 
-/// Sends wishes, and a goodbye at the end.
+/// Sends requests, and a close message at the end.
 async fn send(mut sink: SplitSink<Socket, Message>, mut queue: mpsc::Receiver<Message>) {
     while let Some(message) = queue.recv().await {
-        // Whoever reads hears of a daemon that is gone.
+        // The reader notices that the daemon is gone.
         if sink.send(message).await.is_err() {
             return;
         }

@@ -1,4 +1,4 @@
-//! `alerts`: what fires, and the same conditions as rules for Prometheus.
+//! `alerts`: lists the alerts that fire, and prints the same conditions as rules for Prometheus.
 
 use serde_json::Value;
 use stafette_telemetry::alerts::prometheus;
@@ -37,7 +37,7 @@ pub(crate) async fn run(context: &Context, arguments: &cli::Alerts) -> Result<Ex
     Ok(Exit::Ok)
 }
 
-/// What fires now, a sentence for each; nothing when the daemon cannot say.
+/// The alerts that fire now, a sentence for each; empty when the daemon cannot say.
 pub(crate) async fn firing(client: &Client) -> Vec<String> {
     let Ok(list) = client.get::<Value>("/v1/alerts").await else { return Vec::new() };
     let alerts = list["alerts"].as_array().into_iter().flatten();
@@ -54,7 +54,7 @@ pub(crate) async fn firing(client: &Client) -> Vec<String> {
         .collect()
 }
 
-/// Says what fires, before something else is shown.
+/// Prints the alerts that fire, before other output.
 pub(crate) async fn warn(output: Output, client: &Client) {
     for sentence in firing(client).await {
         output.say(&format!("{} {sentence}", output.paint(Tone::Bad, "alert:")));

@@ -1,4 +1,4 @@
-//! `answer`: decide what the inbox asks.
+//! `answer`: answers a question of the inbox.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Answer) -> Result<Exi
     Ok(Exit::Ok)
 }
 
-/// What the daemon is sent: values when every word is KEY=VALUE, otherwise the words as text.
+/// The request for the daemon: values when every word is KEY=VALUE, otherwise the words as text.
 pub(super) fn body(words: &[String]) -> Result<Value, Failure> {
     let is_pair = |word: &String| {
         word.split_once('=').is_some_and(|(key, _)| {

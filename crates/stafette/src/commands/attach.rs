@@ -1,7 +1,7 @@
-//! `attach`: an agent's terminal in one's own.
+//! `attach`: shows an agent's terminal in the user's own.
 //!
-//! What the agent prints goes through a terminal emulator of our own, and only its picture is drawn:
-//! it cannot steer the user's terminal, and it need not have its size.
+//! The agent's output goes through a terminal emulator of our own, and only the resulting screen is
+//! drawn: it cannot control the user's terminal, and it need not have its size.
 
 use std::io;
 use std::time::Duration;
@@ -22,16 +22,17 @@ use crate::client::{Client, Live, Piece};
 use crate::exit::{Exit, Failure};
 use crate::window::{self, Canvas, Keys, Signals, Window, keys};
 
-/// The least time between two pictures.
+/// The least time between two drawn frames.
 const FRAME: Duration = Duration::from_millis(15);
 
-/// How long to wait for the terminal of an agent that gets a new one for its next turn.
+/// The time to wait for the terminal of an agent that gets a new one for its next turn.
 const REOPEN: Duration = Duration::from_secs(3);
 
-/// The least size that an agent's terminal is given: programs draw nothing sensible below it.
+/// The least size that an agent's terminal is given, in columns and rows: programs draw nothing
+/// sensible below it.
 const LEAST: (u16, u16) = (20, 5);
 
-/// The most that is typed in one message, in bytes.
+/// The maximum number of typed bytes in one message.
 const TYPED: usize = 8 * 1024;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Attach) -> Result<Exit, Failure> {
@@ -56,7 +57,7 @@ async fn open(client: &Client, glance: &Glance, write: bool) -> Result<Live, Fai
     client.live(&path(Some(&run), glance.agent.as_str(), &query)).await
 }
 
-/// Prints what the terminal shows now.
+/// Prints the present screen of the terminal.
 async fn print(context: &Context, client: &Client, glance: &Glance) -> Result<Exit, Failure> {
     let mut live = open(client, glance, false).await?;
     let told = loop {
@@ -85,7 +86,7 @@ fn picture(cols: u16, rows: u16, data: &str) -> Result<Screen, Failure> {
     Ok(screen)
 }
 
-/// Shows a terminal until the user has seen enough or it is gone; tells how that came about.
+/// Shows a terminal until the user leaves or it ends. Returns which of the two happened.
 pub(crate) async fn watch(
     client: &Client,
     glance: &Glance,
@@ -108,7 +109,7 @@ pub(crate) async fn watch(
             Err(failure) => break Err(failure),
         }
     };
-    // The terminal is the user's again before anything is said.
+    // The user's terminal is released before anything is printed.
     drop(view);
     end
 }
@@ -123,7 +124,7 @@ fn ended(glance: &Glance, note: Option<String>) -> String {
     }
 }
 
-/// The next terminal of the agent, when it gets one: some agents have one for each turn.
+/// The next terminal of the agent, if it gets one: some agents have one for each turn.
 async fn reopened(client: &Client, glance: &Glance, write: bool) -> Option<Live> {
     let until = Instant::now() + REOPEN;
     while Instant::now() < until {
@@ -145,17 +146,17 @@ pub(crate) fn broken(error: io::Error) -> Failure {
         .fix("without one, the screen is printed as text: add --json")
 }
 
-/// How looking at a terminal ended.
+/// The reason why the view of a terminal ended.
 enum Way {
-    /// The user has seen enough.
+    /// The user pressed the key to leave.
     Left,
-    /// The terminal is gone.
+    /// The terminal ended, with the reason if it is known.
     Ended(Option<String>),
 }
 
-/// The user's terminal and what is shown in it.
+/// The user's terminal and its content.
 struct View {
-    // The reader of keys ends before the terminal is given back.
+    // The reader of keys ends before the terminal is released.
     keys: Keys,
     window: Window,
     canvas: Canvas,
@@ -167,14 +168,14 @@ struct View {
     agent: String,
     state: String,
     note: Option<String>,
-    /// What the user should know about a key that did nothing.
+    /// A hint for the user about a key that had no effect.
     hint: Option<&'static str>,
-    /// What was typed of a character that is not complete.
+    /// The typed bytes of an incomplete character.
     half: Vec<u8>,
-    /// Whether what is drawn is not what is so.
+    /// True if the drawn screen is out of date.
     stale: bool,
     drawn_at: Instant,
-    /// How the keyboard is set.
+    /// The present settings of the keyboard.
     set: String,
 }
 
@@ -220,7 +221,7 @@ impl View {
                     Piece::Told(told) => self.told(told)?,
                 },
                 typed = self.keys.next() => match typed {
-                    // A terminal that went away is as good as a key.
+                    // A terminal that went away counts as a key.
                     None => return Ok(Way::Left),
                     Some(typed) => {
                         if self.typed(&typed, live) {
@@ -260,7 +261,7 @@ impl View {
         Ok(())
     }
 
-    /// Hands on what was typed; tells whether it means to leave.
+    /// Passes on typed bytes. Returns true if the user wants to leave.
     fn typed(&mut self, typed: &[u8], live: &Live) -> bool {
         let leave = typed.iter().position(|byte| *byte == keys::LEAVE);
         let typed = &typed[..leave.unwrap_or(typed.len())];
@@ -288,7 +289,7 @@ impl View {
         leave.is_some()
     }
 
-    /// Gives the agent's terminal the size of our window, if we may.
+    /// Gives the agent's terminal the size of our window, if that is permitted.
     fn give_size(&self, live: &Live) {
         if self.write {
             let (cols, rows) = self.canvas.room();
@@ -302,7 +303,7 @@ impl View {
         let line = cell(&self.status(), columns.into());
         let mut text = self.canvas.draw(&self.screen, &line);
         let settings = self.keyboard.settings();
-        // Only who types needs the keyboard that the agent wants.
+        // Only a user who types needs the keyboard settings that the agent wants.
         if self.write && settings != self.set {
             text.push_str(&settings);
             self.set = settings;
@@ -329,7 +330,7 @@ impl View {
     }
 }
 
-/// How many bytes are whole characters, or will never be any.
+/// The number of bytes that are whole characters, or can never become any.
 fn whole(bytes: &[u8]) -> usize {
     let tail = bytes.len().saturating_sub(3);
     let open = (tail..bytes.len()).find(|at| {

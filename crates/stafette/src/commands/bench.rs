@@ -1,11 +1,12 @@
-//! `bench`: how fast handoffs and terminals are here, with a reference measured in the same run.
+//! `bench`: measures handoffs and terminals on this machine, with a reference measured in the same
+//! run.
 
 use super::Context;
 use crate::cli;
 use crate::exit::{Exit, Failure};
 
 pub(crate) async fn run(context: &Context, arguments: cli::Bench) -> Result<Exit, Failure> {
-    // Here, and not where temporary files are: those may never reach a disk.
+    // Here, and not in the folder for temporary files: those may never reach a disk.
     let folder = std::env::current_dir()
         .and_then(|here| tempfile::Builder::new().prefix(".stafette-bench-").tempdir_in(here))
         .map_err(|error| Failure::failed("No folder can be made").because(&error))?;

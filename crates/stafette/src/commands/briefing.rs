@@ -1,4 +1,4 @@
-//! `briefing`: what the next generation reads first.
+//! `briefing`: prints the text that the next generation reads first.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! `changes`, `apply`, `undo`: what agents want to change, and what becomes of it.
+//! `changes`, `apply`, `undo`: the changes that agents propose, and their outcomes.
 
 use std::io::Read;
 
@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Tone, count, plain, short};
 use crate::project::person;
 
-/// The most that a document may have, in bytes.
+/// The maximum size of a document, in bytes.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Changes) -> Result<Exit, Failure> {
@@ -112,7 +112,7 @@ async fn list(context: &Context, client: &Client) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// A line for each change that waits for a person's yes, and is not one of the questions.
+/// A line for each change that waits for a person's approval, and is not one of the questions.
 pub(crate) async fn waiting(client: &Client, asked: &[Value]) -> Result<Vec<String>, Failure> {
     let list: Value = client.get("/v1/changes").await?;
     let changes = list["changes"].as_array().into_iter().flatten();
@@ -162,7 +162,7 @@ pub(crate) async fn undo(context: &Context, arguments: cli::Undo) -> Result<Exit
     Ok(told(context, &report, "undone"))
 }
 
-/// Says what became of changes.
+/// Prints the outcome of changes.
 fn told(context: &Context, report: &Value, word: &str) -> Exit {
     let output = context.output;
     if output.json {
@@ -207,7 +207,7 @@ fn each<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> {
     value[key].as_array().into_iter().flatten()
 }
 
-/// Who made a change, in a word.
+/// The author of a change, in a word.
 pub(super) fn author(change: &Value) -> String {
     let author = &change["author"];
     let run = text(author, "run");

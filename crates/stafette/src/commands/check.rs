@@ -1,4 +1,4 @@
-//! `check`: is the workflow sound, and the protocol complete?
+//! `check`: checks that the workflow is valid, and the protocol complete.
 
 use std::path::Path;
 
@@ -80,7 +80,7 @@ fn document(context: &Context, path: &Path, text: &str, gate_asked: bool) -> Res
     Ok(if good { Exit::Ok } else { Exit::Failed })
 }
 
-/// What this program really gives to every workflow.
+/// The facilities that this program really gives to every workflow.
 fn provided() -> gate::Provided<'static> {
     gate::Provided { schemas: &SCHEMAS, span_attributes: &ATTRIBUTES, metrics: &METRICS }
 }
@@ -89,7 +89,7 @@ static ATTRIBUTES: std::sync::LazyLock<Vec<&'static str>> =
     std::sync::LazyLock::new(stafette_telemetry::trace::attributes);
 
 static METRICS: std::sync::LazyLock<Vec<&'static str>> = std::sync::LazyLock::new(|| {
-    // Once, for as long as the program runs.
+    // Leaked once, for as long as the program runs.
     stafette_telemetry::metrics::names().into_iter().map(|name| &*name.leak()).collect()
 });
 

@@ -1,4 +1,4 @@
-//! `context`: where the team stands, for programs and for another orchestrator.
+//! `context`: prints the state of the team, for programs and for another orchestrator.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! `cost`: what was spent, by agent, run or day.
+//! `cost`: prints the consumption by agent, run or day.
 
 use stafette_engine::{By, Cost, CostLine};
 
@@ -29,7 +29,7 @@ pub(crate) async fn run(context: &Context, arguments: &cli::Cost) -> Result<Exit
 
 fn row(by: By, line: &CostLine) -> Vec<String> {
     let of = match by {
-        // The name that people type is the end of it.
+        // The id that people type is the end of it.
         By::Run => line.of.chars().skip(line.of.len().saturating_sub(8)).collect(),
         By::Agent | By::Day => line.of.clone(),
     };

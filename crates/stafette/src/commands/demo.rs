@@ -1,4 +1,5 @@
-//! `demo`: a real team of scripted agents on a real little repository, and what a crash costs it.
+//! `demo`: runs a real team of scripted agents on a real small repository, and shows the effects of
+//! crashes.
 
 mod repository;
 mod supervisor;
@@ -20,10 +21,10 @@ use crate::output::Tone;
 use crate::project::Project;
 use supervisor::Supervisor;
 
-/// The example that the coordination protocol tells.
+/// The example request of the coordination protocol.
 const REQUEST: &str = "Add user auth";
 
-/// A demonstration that takes longer than this has gone wrong.
+/// The time limit for a demonstration; a longer one has gone wrong.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 pub(crate) async fn run(context: &Context, arguments: cli::Demo) -> Result<Exit, Failure> {
@@ -67,7 +68,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Demo) -> Result<Exit,
     Ok(if good { Exit::Ok } else { Exit::Failed })
 }
 
-/// Lets a browser in before anything happens.
+/// Opens the page in a browser before the run begins.
 async fn watch(
     context: &Context,
     supervisor: &mut Supervisor,
@@ -86,7 +87,7 @@ async fn watch(
 /// Waits for a line, the end of the input or an interruption.
 async fn enough() {
     let (ended, end) = tokio::sync::oneshot::channel();
-    // A thread of its own, which nobody waits for: a read of the input cannot be called off.
+    // A thread that no one waits for: a read of the input cannot be cancelled.
     std::thread::spawn(move || {
         let _ = std::io::stdin().read_line(&mut String::new());
         let _ = ended.send(());

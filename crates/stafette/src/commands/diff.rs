@@ -1,4 +1,4 @@
-//! `diff`: a change line by line.
+//! `diff`: shows a change line by line.
 
 use std::io::IsTerminal;
 
@@ -76,7 +76,7 @@ fn name(file: &Value) -> String {
     }
 }
 
-/// Unified lines, as other programs read them.
+/// Unified diff lines, in the form that other programs read.
 struct Page {
     colour: bool,
 }
@@ -145,7 +145,8 @@ impl Page {
     }
 }
 
-/// What agents write must not steer a terminal. Where nobody looks, it is left as it is.
+/// Text of agents must not control a terminal. When the output is not a terminal, it is left as it
+/// is.
 fn visible(text: &str) -> String {
     if !std::io::stdout().is_terminal() {
         return text.to_owned();

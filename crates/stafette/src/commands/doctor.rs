@@ -1,4 +1,4 @@
-//! `doctor`: what works here and what does not, each with its fix.
+//! `doctor`: checks what works here and what does not, each with its fix.
 
 use std::process::{Command, Stdio};
 
@@ -16,7 +16,7 @@ use crate::trust;
 struct Finding {
     name: &'static str,
     good: bool,
-    /// Without it, nothing runs.
+    /// True if nothing runs without it.
     needed: bool,
     said: String,
     fix: String,
@@ -87,7 +87,7 @@ fn git() -> Finding {
     }
 }
 
-/// What the system offers for `sandbox = "auto"` and `"strict"`.
+/// The support of the system for `sandbox = "auto"` and `"strict"`.
 fn sandbox() -> Finding {
     let offer = stafette_sandbox::Offer::look();
     let parts = [
@@ -137,7 +137,7 @@ fn agents(library: &Library) -> Finding {
     }
 }
 
-/// A profile that cannot be read is worth a word: its agents will not start.
+/// A profile that cannot be read is worth a finding: its agents will not start.
 fn profiles(library: &Library) -> Option<Finding> {
     let broken = library.broken().first()?;
     let what = broken.mistakes.first().map(|mistake| mistake.message.as_str()).unwrap_or_default();
@@ -150,8 +150,8 @@ fn profiles(library: &Library) -> Option<Finding> {
     })
 }
 
-/// A server behind the stages that is away, or other settings than the daemon's: work goes on, and
-/// writes wait.
+/// Finds a server behind the stages that is unreachable, or settings that differ from the daemon's:
+/// work continues, and writes wait.
 async fn knowledge(client: &Client) -> Option<Finding> {
     let troubles = super::knowledge::troubles(client).await;
     (!troubles.is_empty()).then(|| Finding {

@@ -1,4 +1,4 @@
-//! `emit`: an agent hands on, answers or reports, by its session's own channel.
+//! `emit`: an agent hands over, answers or reports, through its session's own channel.
 
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -13,16 +13,16 @@ use crate::cli;
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
 
-/// How long to wait for a daemon, in milliseconds, where the session does not say.
+/// The time to wait for a daemon, in milliseconds, when the session does not set it.
 const LEASE_MS: u64 = 120_000;
 
-/// How long to wait before the agent is told that there is something to wait for.
+/// The time to wait before the agent is notified that it has to wait.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long to wait before the daemon is tried again.
+/// The pause before the daemon is tried again.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// The most that is read from standard input.
+/// The maximum number of bytes read from standard input.
 const MOST: u64 = 2 * 1024 * 1024;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Emit) -> Result<Exit, Failure> {
@@ -44,7 +44,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Emit) -> Result<Exit,
             }
             text => text.unwrap_or_default().to_owned(),
         };
-    // As in a frame: what is not JSON is a word.
+    // As in a frame: text that is not JSON is a string.
     let payload = serde_json::from_str(&text).unwrap_or(Value::String(text));
     let body = json!({ "token": token, "type": arguments.kind.to_uppercase(), "payload": payload });
     let socket = Path::new(&socket);
@@ -61,8 +61,8 @@ pub(crate) async fn run(context: &Context, arguments: cli::Emit) -> Result<Exit,
     Ok(Exit::Ok)
 }
 
-/// Returns once the daemon has stored it. A daemon that is being restarted is waited for, as long as the
-/// turn may be without one.
+/// Returns once the daemon has stored it. Waits for a daemon that is being restarted, as long as
+/// the turn may be without one.
 async fn send(context: &Context, socket: &Path, body: &Value) -> Result<Value, Failure> {
     let lease = std::env::var("STAFETTE_LEASE_MS").ok().and_then(|text| text.parse().ok());
     let lease = Duration::from_millis(lease.unwrap_or(LEASE_MS));
@@ -84,8 +84,8 @@ async fn send(context: &Context, socket: &Path, body: &Value) -> Result<Value, F
     }
 }
 
-/// Whether the agent may not reach the daemon's socket from where it runs. One that is not there is a
-/// daemon's that is being restarted.
+/// True if the agent may not reach the daemon's socket from where it runs. A missing socket belongs
+/// to a daemon that is being restarted.
 fn is_forbidden(socket: &Path) -> bool {
     let reached = std::os::unix::net::UnixStream::connect(socket);
     reached.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
@@ -98,7 +98,7 @@ fn print_signed(context: &Context, kind: &str, payload: &Value, token: &str) {
         other => Some(other.to_string()),
     };
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // Later is larger, whichever process of the session counts.
+    // Later numbers are larger, whichever process of the session counts.
     let seq = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
     let session = std::env::var("STAFETTE_AGENT").unwrap_or_default();
     let frame = seal::sign(Frame::new(kind.to_uppercase(), body), token, &session, seq);

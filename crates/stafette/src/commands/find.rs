@@ -1,4 +1,4 @@
-//! `find`: words in everything that was said.
+//! `find`: searches the texts of all runs.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub(crate) async fn run(context: &Context, arguments: &cli::Find) -> Result<Exit
     }
     for hit in &hits {
         let text = |key: &str| plain(hit[key].as_str().unwrap_or_default());
-        // As `why` and `log` take it.
+        // In the form that `why` and `log` take.
         let run = hit["run"].as_str().and_then(|run| run.parse().ok());
         let run = run.map_or_else(|| text("run"), |run: stafette_core::RunId| run.short());
         let place = match hit["handoff"].as_str() {

@@ -1,4 +1,4 @@
-//! `fork`: go another way from a moment of a run's past.
+//! `fork`: starts a new run from an earlier point of another.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `frames`: the control frames of any program, as JSON lines.
+//! `frames`: prints the control frames of any program, as JSON lines.
 
 use stafette_agents::frames::{FramesOptions, scan_command, scan_reader};
 

@@ -1,4 +1,4 @@
-//! `handoffs`: who handed what to whom.
+//! `handoffs`: lists the handoffs of a run.
 
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::OneRun) -> Result<Exi
     Ok(Exit::Ok)
 }
 
-/// How far the turn that is out has come into its agent.
+/// The progress of the open turn into its agent.
 fn receipt(row: &Value) -> String {
     let states = row.pointer("/handoff/state").and_then(Value::as_object).into_iter().flatten();
     let mut out = states.filter_map(|(_, state)| state["receipt"].as_str());

@@ -1,4 +1,4 @@
-//! `inbox`: what is yours to decide.
+//! `inbox`: lists the questions waiting for you.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// A question with its options and how to answer it.
+/// Prints a question with its options and how to answer it.
 pub(crate) fn show(output: Output, row: &Value) {
     let text = |path: &str| plain(row.pointer(path).and_then(Value::as_str).unwrap_or_default());
     let id = text("/id");
@@ -47,11 +47,11 @@ pub(crate) fn show(output: Output, row: &Value) {
         .collect();
     let example = match (options.first(), text("/handoff/offer/question/answer_with")) {
         (Some(first), _) => first.clone(),
-        // One text is the whole answer.
+        // A single text is the whole answer.
         (None, with) if with.is_empty() || is_one_text(&with) => "\"…\"".to_owned(),
         (None, with) => with,
     };
-    // What has to be weighed up is shown with its numbers.
+    // Questions that have to be weighed are shown with their numbers.
     let weighed = ["decision_approval", "plan_approval"];
     if weighed.contains(&text("/handoff/offer/question/reason").as_str()) {
         for line in text("/handoff/offer/question/context").lines() {
@@ -68,7 +68,7 @@ fn is_one_text(with: &str) -> bool {
     with.strip_suffix("=…").is_some_and(|key| !key.contains(' '))
 }
 
-/// The digits of a run that people type.
+/// The short form of a run's id that people type.
 fn tail(run: &str) -> &str {
     run.get(run.len().saturating_sub(8)..).unwrap_or(run)
 }

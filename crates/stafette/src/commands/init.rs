@@ -1,4 +1,4 @@
-//! `init`: a stafette.toml for this project, shown before it is written.
+//! `init`: creates a stafette.toml for this project, shown before it is written.
 
 use std::fs;
 use std::path::Path;
@@ -62,7 +62,7 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
         })?;
     }
     let ignored = ignore(&root)?;
-    // Its author has just seen every command.
+    // The author has just seen every command.
     let project = Project { root, database: None };
     trust::trust(&project, &project.load()?)?;
     match output.json {
@@ -81,7 +81,7 @@ fn template(template: Template) -> &'static str {
     }
 }
 
-/// The files that a template needs beside the workflow, as far as they are not there.
+/// The files that a template needs beside the workflow, if they do not exist yet.
 fn samples(root: &Path, arguments: &cli::Init) -> Vec<(&'static str, &'static str)> {
     let mut samples = match (arguments.template, arguments.scripted) {
         (Template::Odei, _) => vec![
@@ -99,7 +99,7 @@ fn samples(root: &Path, arguments: &cli::Init) -> Vec<(&'static str, &'static st
     samples
 }
 
-/// What is to run the agents.
+/// The program that runs the agents.
 enum Choice {
     Scripts,
     Profile(String),
@@ -107,7 +107,7 @@ enum Choice {
 }
 
 impl Choice {
-    /// What was named, or the first known agent that is here.
+    /// The program that the user named, or the first known agent that is installed.
     fn of(arguments: &cli::Init, library: &Library) -> Result<Self, Failure> {
         let Some(named) = &arguments.agent else {
             let first = library.installed().chain(library.all()).next();
@@ -139,7 +139,7 @@ impl Choice {
         }
     }
 
-    /// The lines of the agent `name` that say it.
+    /// The lines for the agent `name` that select it.
     fn lines(&self, name: &str) -> String {
         match self {
             Choice::Scripts => format!("script = \"scripts/{name}.toml\""),
@@ -158,7 +158,7 @@ fn fill(template: &str, agent: &Choice) -> String {
     let mut name = "";
     let mut filled = String::new();
     for line in template.lines().filter(|line| !line.starts_with("# `@agent@`")) {
-        // What is only suggested is filled in as well, and stays a suggestion.
+        // A suggestion is filled in as well, and stays a suggestion.
         let (sign, line) = line.strip_prefix("# ").map_or(("", line), |line| ("# ", line));
         let section = line.strip_prefix("[agents.").and_then(|line| line.strip_suffix(']'));
         name = section.unwrap_or(name);
@@ -168,7 +168,7 @@ fn fill(template: &str, agent: &Choice) -> String {
             Choice::Profile(_) | Choice::Command(_) => line.to_owned(),
         };
         let line = line.replace("profile = \"@agent@\"", &agent.lines(name));
-        // An empty line stays one.
+        // An empty line stays empty.
         for line in line.split('\n') {
             filled.push_str(sign);
             filled.push_str(line);
@@ -178,7 +178,7 @@ fn fill(template: &str, agent: &Choice) -> String {
     filled
 }
 
-/// What was found here, for the person to see.
+/// The findings in this folder, for the user to see.
 fn found(root: &Path, agent: &Choice) -> Vec<String> {
     let tests = [
         ("Cargo.toml", "cargo test"),
@@ -196,7 +196,7 @@ fn found(root: &Path, agent: &Choice) -> Vec<String> {
     ]
 }
 
-/// State stays out of the repository.
+/// Keeps state out of the repository.
 fn ignore(root: &Path) -> Result<bool, Failure> {
     let file = root.join(".gitignore");
     let text = fs::read_to_string(&file).unwrap_or_default();

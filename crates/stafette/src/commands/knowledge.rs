@@ -1,4 +1,4 @@
-//! `insights`, `params`, `calendar`, `roi`, `threads` and `graph`: what is known and planned.
+//! `insights`, `params`, `calendar`, `roi`, `threads` and `graph`: knowledge and plans.
 
 mod calendar;
 mod graph;
@@ -20,23 +20,23 @@ pub(crate) use insights::{params, run as insights};
 pub(crate) use roi::run as roi;
 pub(crate) use threads::run as threads;
 
-/// A text of an answer, fit for a terminal.
+/// A text of a response, safe for a terminal.
 fn text(value: &Value, path: &str) -> String {
     plain(value.pointer(path).and_then(Value::as_str).unwrap_or_default())
 }
 
-/// The items of a list in an answer.
+/// The items of a list in a response.
 fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
     value.pointer(path).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// A moment of an answer, in milliseconds, as people read it.
+/// A time of a response, in milliseconds, in a form for people.
 fn moment(value: &Value) -> String {
     value.as_i64().map(|at| stafette_core::Time(at).rfc3339()).unwrap_or_default()
 }
 
-/// What is wrong with the graph or the calendar, a sentence for each; nothing when all is well or
-/// none is kept.
+/// The errors of the graph or the calendar, a sentence for each; empty when there are none, or
+/// neither is kept.
 pub(crate) async fn troubles(client: &Client) -> Vec<String> {
     client.get("/v1/knowledge").await.map(|health| wrong(&health)).unwrap_or_default()
 }
@@ -65,7 +65,7 @@ fn wrong(health: &Value) -> Vec<String> {
     said
 }
 
-/// Says what is wrong and which blocks of time need a person, before something else is shown.
+/// Prints the errors and the blocks of time that need a person, before other output.
 pub(crate) async fn warn(output: Output, client: &Client) {
     let Ok(health) = client.get::<Value>("/v1/knowledge").await else { return };
     for sentence in wrong(&health) {

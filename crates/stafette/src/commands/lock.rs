@@ -1,4 +1,4 @@
-//! `lock`, `unlock`, `locks`: who may change what.
+//! `lock`, `unlock`, `locks`: takes, releases and lists locks.
 
 mod check;
 mod hold;
@@ -65,7 +65,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Lock) -> Result<Exit,
     Ok(Exit::Ok)
 }
 
-/// Takes the lock, and waits in line for as long as it is allowed to.
+/// Takes the lock, and waits in the queue for as long as it may.
 async fn take(
     context: &Context,
     client: &Client,
@@ -88,7 +88,7 @@ async fn take(
     Ok(lock)
 }
 
-/// Says what can be done about a lock that somebody else has.
+/// Adds a hint on what to do about a lock of another holder.
 fn hint(failure: Failure) -> Failure {
     match failure.code == Exit::Lock && failure.fix.is_empty() {
         true => failure.fix(
@@ -108,7 +108,7 @@ pub(crate) async fn unlock(context: &Context, arguments: cli::Unlock) -> Result<
     if arguments.all {
         let mine = locks.iter().filter(|lock| asker.could_own(lock));
         for id in mine.map(|lock| text(lock, "id")) {
-            // An agent's own can be told apart from others' by the daemon alone.
+            // Only the daemon can tell an agent's own lock from those of others.
             if release(&client, &asker, &id).await.is_ok() {
                 released.push(id);
             }
@@ -188,7 +188,7 @@ pub(crate) async fn list(context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Who asks: the agent whose session this is, or the person.
+/// The requester: the agent whose session this is, or the person.
 #[derive(Clone, Debug)]
 struct Asker {
     token: Option<String>,
@@ -196,9 +196,9 @@ struct Asker {
 }
 
 impl Asker {
-    /// Somebody of this process; `alone` when not even their other commands may have the lock.
+    /// The requester of this process; with `alone`, not even their other commands may use the lock.
     fn new(alone: bool) -> Self {
-        // What runs under a lock has the seat of the command that holds it.
+        // A command that runs under a lock has the seat of the command that holds it.
         let inherited = variable("STAFETTE_SEAT");
         let own = || {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -220,7 +220,7 @@ impl Asker {
     }
 }
 
-/// The socket and the token of the agent's session that this is.
+/// The socket and the token of the agent's session that this process is in.
 fn session() -> Option<(String, String)> {
     variable("STAFETTE_SOCKET").zip(variable("STAFETTE_TOKEN"))
 }
@@ -249,7 +249,7 @@ fn what(lock: &Value) -> String {
     plain(&patterns.filter_map(Value::as_str).collect::<Vec<_>>().join(", "))
 }
 
-/// How long it lasts from now.
+/// The time that is left of the lease.
 fn left(lock: &Value) -> String {
     let until = Time::parse(&text(lock, "until")).unwrap_or_default();
     until.since(now()).to_string()

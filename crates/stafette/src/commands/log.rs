@@ -1,4 +1,4 @@
-//! `log`: what happened, event by event.
+//! `log`: prints the events.
 
 mod filter;
 
@@ -13,7 +13,7 @@ use filter::Filter;
 pub(crate) async fn run(context: &Context, arguments: cli::Log) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
     let mut filter = Filter::new(&arguments)?;
-    // All of them are read: only the earlier ones tell whose handoff a later one is about.
+    // All of them are read: only the earlier ones show whose handoff a later one is about.
     let from = if filter.needs_all() { 0 } else { arguments.after };
     let query = format!("/events?after={from}&follow={}", arguments.follow);
     let mut lines = client.lines(&run_path(arguments.run.as_deref(), &query)).await?;
@@ -31,7 +31,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Log) -> Result<Exit, 
     Ok(Exit::Ok)
 }
 
-/// Number, time, name, and what it is about.
+/// The number, the time, the name and the subject of an event.
 pub(super) fn line(event: &Value) -> String {
     let text = |path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let about = ["/change", "/turn", "/handoff", "/id"]

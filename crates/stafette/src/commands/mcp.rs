@@ -1,5 +1,5 @@
-//! `mcp`: the Model Context Protocol on standard input and output. The tools are the daemon's: what
-//! passes here is only bytes.
+//! `mcp`: the Model Context Protocol on standard input and output. The tools are the daemon's: only
+//! bytes pass here.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -14,20 +14,20 @@ use super::{Context, daemon};
 use crate::client::{self, Client};
 use crate::exit::{Exit, Failure};
 
-/// How much is passed on at once, in bytes.
+/// The number of bytes in one piece.
 const CHUNK: usize = 64 * 1024;
 
-/// How many pieces may wait for the other side.
+/// The number of pieces that may wait for the other side.
 const PIECES: usize = 8;
 
-/// How long the daemon has for its last answers once nobody asks any more.
+/// The time that the daemon has for its last answers after the last request.
 const LAST_ANSWERS: Duration = Duration::from_secs(15);
 
 pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let token = variable("STAFETTE_TOKEN");
     let client = match variable("STAFETTE_SOCKET") {
-        // Inside a session its daemon is there, or nothing we could start would be of help.
+        // Inside a session its daemon runs already, and starting another one would not help.
         Some(socket) => Client::new(Path::new(&socket)),
         None => daemon(context).await?,
     };
@@ -42,7 +42,7 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
     let asking = async {
         while let Some(piece) = input.recv().await {
             if to_daemon.write_all(&piece).await.is_err() || to_daemon.flush().await.is_err() {
-                // That the daemon is gone shows on the other side.
+                // The other side notices that the daemon is gone.
                 return std::future::pending().await;
             }
         }
@@ -52,7 +52,7 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
         let mut piece = vec![0; CHUNK];
         while let Ok(count @ 1..) = from_daemon.read(&mut piece).await {
             if output.send(piece[..count].to_vec()).await.is_err() {
-                // Whoever asked has closed their ears.
+                // The client no longer reads.
                 return true;
             }
         }
@@ -75,8 +75,8 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
     if ended { Ok(Exit::Ok) } else { Err(client::gone()) }
 }
 
-/// What comes in, piece by piece. A thread of its own: one that waits for input must not keep us
-/// from leaving.
+/// The input, piece by piece. It has a thread of its own: one that waits for input must not keep
+/// this process from exiting.
 fn standard_input() -> mpsc::Receiver<Vec<u8>> {
     let (pieces, input) = mpsc::channel(PIECES);
     std::thread::spawn(move || {
@@ -93,7 +93,7 @@ fn standard_input() -> mpsc::Receiver<Vec<u8>> {
     input
 }
 
-/// Where answers go, and word when the last of them is out.
+/// The channel for answers, and a signal when the last of them is written.
 fn standard_output() -> (mpsc::Sender<Vec<u8>>, oneshot::Receiver<()>) {
     let (output, mut pieces) = mpsc::channel::<Vec<u8>>(PIECES);
     let (done, written) = oneshot::channel();

@@ -1,4 +1,4 @@
-//! `note`: something for the next generation to know.
+//! `note`: leaves a note for the next generation.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `notify`: whether news reaches you.
+//! `notify`: tests the notification channels.
 
 use serde_json::json;
 use stafette_hooks::Tried;

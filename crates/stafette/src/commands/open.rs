@@ -1,4 +1,4 @@
-//! `open`: the page, in the user's own browser.
+//! `open`: opens the page in the user's own browser.
 
 use std::process::{Command, Stdio};
 
@@ -23,7 +23,7 @@ pub(crate) async fn run(context: &Context, arguments: &cli::Open) -> Result<Exit
     Ok(Exit::Ok)
 }
 
-/// Hands the link to the desktop.
+/// Passes the link to the desktop.
 pub(super) fn browse(url: &str) -> bool {
     let programs =
         if cfg!(target_os = "macos") { ["open", "open"] } else { ["xdg-open", "wslview"] };
@@ -34,18 +34,18 @@ pub(super) fn browse(url: &str) -> bool {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
-        // It may live as long as the browser, so nobody waits for it.
+        // It may live as long as the browser, so it is not waited for.
         started.is_ok()
     })
 }
 
 impl cli::Scope {
-    /// The word on the wire.
+    /// The name in requests.
     pub(crate) fn word(self) -> &'static str {
         self.scope().as_str()
     }
 
-    /// The same for the server.
+    /// The corresponding type of the server.
     pub(crate) fn scope(self) -> stafette_server::Scope {
         match self {
             cli::Scope::Observe => stafette_server::Scope::Observe,

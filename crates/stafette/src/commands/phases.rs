@@ -1,11 +1,11 @@
-//! How a run got on in its phases, for people.
+//! The progress of a run through its phases, for people.
 
 use stafette_core::wire::phase::Decision;
 use stafette_engine::{PhaseLine, PhasesView};
 
 use crate::output::Output;
 
-/// A line for each phase, tokens beside what is typical, and what the summaries saved.
+/// A line for each phase: tokens beside the typical size, and the tokens that summaries saved.
 pub(crate) fn show(output: Output, view: &PhasesView) {
     for text in lines(view) {
         output.say(&text);

@@ -1,4 +1,4 @@
-//! `renew`: the team's own program runs on new code, or on the old again.
+//! `renew`: starts the team's own program on new code, or on the old code again.
 
 use serde_json::json;
 use stafette_engine::{Renewal, Stage};

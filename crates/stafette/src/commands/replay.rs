@@ -1,4 +1,4 @@
-//! `replay`: what an agent's terminal showed, from its recording. Needs no daemon.
+//! `replay`: plays the recording of an agent's terminal. Needs no daemon.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -23,10 +23,10 @@ use crate::output::plain;
 use crate::project::Project;
 use crate::window::{self, Canvas, Keys, Signals, Window, keys};
 
-/// The longest time in which nothing happens.
+/// The longest pause without output that is kept.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// The least time between two pictures.
+/// The least time between two drawn frames.
 const FRAME: Duration = Duration::from_millis(15);
 
 pub(crate) async fn run(context: &Context, arguments: cli::Replay) -> Result<Exit, Failure> {
@@ -75,7 +75,7 @@ impl Found {
         runs.sort_unstable();
         runs.dedup();
         if run == "latest" {
-            // The newest one that has the agent, if any has.
+            // The newest one that has the agent, if any.
             let has = |id: &RunId| all.iter().any(|found| found.run == *id && found.agent == agent);
             let newest = runs.iter().rfind(|id| has(id)).or(runs.last()).copied();
             runs = newest.into_iter().collect();
@@ -105,7 +105,7 @@ impl Found {
     }
 }
 
-/// All recordings in a folder; none when it is not there.
+/// All recordings in a folder; empty when it does not exist.
 fn recorded(folder: &Path) -> Vec<Found> {
     let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
     let mut all = Vec::new();
@@ -122,7 +122,7 @@ fn recorded(folder: &Path) -> Vec<Found> {
     all
 }
 
-/// Writes the recording as an asciicast that every player takes.
+/// Writes the recording as an asciicast that every player accepts.
 fn export(context: &Context, found: &Found, file: &Path) -> Result<Exit, Failure> {
     let mut lines = RecordingLines::open(&found.path).map_err(unreadable)?;
     let unwritten = |error: io::Error| {
@@ -152,7 +152,7 @@ fn export(context: &Context, found: &Found, file: &Path) -> Result<Exit, Failure
     Ok(Exit::Ok)
 }
 
-/// Prints the screen as it was at a moment.
+/// Prints the screen at a moment.
 fn moment(
     context: &Context,
     found: &Found,
@@ -171,7 +171,7 @@ fn moment(
     Ok(Exit::Ok)
 }
 
-/// Prints all that was to be seen.
+/// Prints all lines that were visible.
 fn print(context: &Context, found: &Found, recording: &Recording) -> Result<Exit, Failure> {
     let text = recording.transcript().map_err(odd)?;
     match context.output.json {
@@ -186,7 +186,7 @@ fn print(context: &Context, found: &Found, recording: &Recording) -> Result<Exit
     Ok(Exit::Ok)
 }
 
-/// Shows it as it happened, faster or slower, and returns what was to be seen in the end.
+/// Plays it, faster or slower, and returns the screen at the end.
 async fn play(found: &Found, recording: &Recording, speed: f64) -> Result<Vec<String>, Failure> {
     let header = &recording.header;
     let mut screen = Screen::new(Word::default(), header.width, header.height).map_err(odd)?;
@@ -202,7 +202,7 @@ async fn play(found: &Found, recording: &Recording, speed: f64) -> Result<Vec<St
     let mut next = events.next();
     loop {
         let due = next.map_or_else(Instant::now, |next| clock.due(next.at));
-        // What happens within one picture is drawn with the next.
+        // Events within one frame are drawn with the next.
         if next.is_none() || due > Instant::now() || drawn_at.is_none_or(|at| at.elapsed() >= FRAME)
         {
             let line = status(found, recording, &clock, &note);
@@ -257,11 +257,11 @@ fn status(found: &Found, recording: &Recording, clock: &Clock, note: &str) -> St
     format!(" {}", parts.join(" · "))
 }
 
-/// When what was recorded is shown: idle gaps are short, and time can stand still.
+/// The playback time: idle gaps are shortened, and it can be paused.
 #[derive(Debug)]
 struct Clock {
     speed: f64,
-    /// How far into the recording we are, and when we got there.
+    /// The position in the recording, and the time at which it was reached.
     at: Duration,
     since: Instant,
     paused: bool,
@@ -272,7 +272,7 @@ impl Clock {
         Clock { speed, at: Duration::ZERO, since: Instant::now(), paused: false }
     }
 
-    /// When the next moment is due, as long as nothing else happens.
+    /// The time at which the next event is due, unless playback changes.
     fn due(&self, next: Duration) -> Instant {
         let gap = next.saturating_sub(self.at).min(IDLE);
         self.since + gap.div_f64(self.speed)
@@ -283,7 +283,7 @@ impl Clock {
         self.at = moment;
     }
 
-    /// Stops, or goes on.
+    /// Pauses or continues playback.
     fn pause(&mut self) {
         self.paused = !self.paused;
         self.since = Instant::now();

@@ -1,4 +1,4 @@
-//! `report`: a run on one page that can be mailed.
+//! `report`: exports a run as one page that can be mailed.
 
 use serde_json::json;
 

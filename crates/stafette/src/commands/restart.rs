@@ -1,4 +1,4 @@
-//! `restart`: start the program in an agent's terminal again.
+//! `restart`: starts the program in an agent's terminal again.
 
 use serde_json::json;
 use stafette_server::terminals::Glance;

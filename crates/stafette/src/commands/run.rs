@@ -1,4 +1,4 @@
-//! `run` and `resume`: give the agents a request and follow it to its end.
+//! `run` and `resume`: gives the agents a request and follows it to its end.
 
 mod generations;
 
@@ -36,7 +36,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Run) -> Result<Exit, 
     }
     let exit = tokio::select! {
         exit = start(context, &client, &arguments) => exit,
-        // Told to stop by a signal, which the daemon inside hears too.
+        // Stopped by a signal, which the daemon inside receives too.
         _ = &mut server => {
             context.output.say("stopped; `stafette resume` continues the run");
             return Ok(Exit::Interrupted);
@@ -83,14 +83,14 @@ async fn start(context: &Context, client: &Client, arguments: &cli::Run) -> Resu
             false => follow(context, client, &run, arguments.wait).await,
         }
     };
-    // In the foreground the daemon inside hears it, and ends first.
+    // In the foreground the daemon inside receives it, and ends first.
     if arguments.foreground {
         return seen.await;
     }
     until_interrupted(context, &run, seen).await
 }
 
-/// Shows a run until the person has seen enough: the run continues without them.
+/// Shows a run until the person interrupts: the run continues without them.
 async fn until_interrupted(
     context: &Context,
     run: &str,
@@ -109,7 +109,7 @@ async fn until_interrupted(
     }
 }
 
-/// What a context file says.
+/// Reads the context file that the user named.
 fn context_file(arguments: &cli::Run) -> Result<Option<Value>, Failure> {
     let Some(path) = &arguments.from_context else { return Ok(None) };
     let unreadable = |error: &dyn std::error::Error| {
@@ -122,7 +122,7 @@ fn context_file(arguments: &cli::Run) -> Result<Option<Value>, Failure> {
     serde_json::from_str(&text).map(Some).map_err(|error| unreadable(&error))
 }
 
-/// How further generations follow, if they do.
+/// The settings for further generations, if there are any.
 fn continuous(arguments: &cli::Run) -> Result<Option<Value>, Failure> {
     if !arguments.continuous {
         return Ok(None);
@@ -162,7 +162,7 @@ pub(crate) fn pairs(pairs: &[String]) -> Result<Fields, Failure> {
     Ok(fields)
 }
 
-/// Shows what happens until the run is over or waits for a person.
+/// Shows events until the run has ended or waits for a person.
 async fn follow(
     context: &Context,
     client: &Client,
@@ -180,7 +180,7 @@ async fn follow(
             let view: RunView = client.get(&run_path(Some(run), "")).await?;
             settling = settled(&view, stay).map(|exit| (view, exit));
         }
-        // What led there is shown to its end before the end itself.
+        // All events that led to the end are shown before the end itself.
         if let Some((view, exit)) = &settling
             && event["seq"].as_u64() >= Some(view.seq)
         {
@@ -236,10 +236,10 @@ async fn end(
     Ok(exit)
 }
 
-/// One event for people, when it is worth a line.
+/// One event for people, if it is worth a line.
 pub(crate) fn line(context: &Context, event: &Value) -> Option<String> {
     let output = context.output;
-    // Told again once everybody may know it: of these, votes are worth a line.
+    // Sent again once it is public: of these, only votes are worth a line.
     if event["again"] == true && event["event"] != "council_heard" {
         return None;
     }
@@ -270,7 +270,7 @@ pub(crate) fn line(context: &Context, event: &Value) -> Option<String> {
         "phase_begun" => step("▸", format!("{} phase", text("/phase"))),
         "phase_ended" => step("◂", format!("{}: {}", text("/decision"), text("/why"))),
         "handoff_resumed" => {
-            // An answer that was not one; a handoff that was refused is told by its own event.
+            // An invalid answer; a handoff that was refused has its own event.
             let said = text("/refusals/0/failure");
             let told = event.pointer("/refusals/0/recommendations/0").is_some();
             (!said.is_empty() && !told)

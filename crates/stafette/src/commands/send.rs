@@ -1,4 +1,4 @@
-//! `send`: type a message into an agent's terminal.
+//! `send`: types a message into an agent's terminal.
 
 use std::io::Read;
 
@@ -29,7 +29,7 @@ fn text(typed: String) -> Result<String, Failure> {
         return Ok(typed);
     }
     let mut text = String::new();
-    // One byte more than is taken: then the daemon says that it is too long.
+    // One byte more than is accepted: then the daemon reports that it is too long.
     let limit = SEND_LIMIT as u64 + 1;
     std::io::stdin()
         .lock()

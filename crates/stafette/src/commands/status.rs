@@ -1,4 +1,4 @@
-//! `status`, `cancel`, `pause`: where runs stand, and stopping them.
+//! `status`, `cancel`, `pause`: shows the state of runs, and stops them.
 
 use serde_json::{Value, json};
 use stafette_engine::{CouncilView, MemberView, RunView};
@@ -104,7 +104,7 @@ fn show(context: &Context, value: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where a council stands, and each of its members.
+/// The state of a council and of each member.
 fn seats(council: &CouncilView) -> Vec<Vec<String>> {
     let member = |member: &MemberView| vec![String::new(), seat(council, member)];
     let head = [
@@ -114,7 +114,7 @@ fn seats(council: &CouncilView) -> Vec<Vec<String>> {
     head.into_iter().chain(council.members.iter().map(member)).collect()
 }
 
-/// Where a council stands, in a sentence.
+/// The state of a council, in a sentence.
 pub(super) fn stands(council: &CouncilView) -> String {
     let voted = council.members.iter().filter(|member| member.turns > 0).count();
     match &council.why {
@@ -128,7 +128,7 @@ pub(super) fn stands(council: &CouncilView) -> String {
     }
 }
 
-/// Where a member stands, in a few words.
+/// The stance of a member, in a few words.
 pub(super) fn seat(council: &CouncilView, member: &MemberView) -> String {
     let word = match member.signal {
         Some(signal) => signal.to_string(),

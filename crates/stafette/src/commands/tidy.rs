@@ -1,4 +1,4 @@
-//! `tidy`: old finished runs go, and room comes back.
+//! `tidy`: removes old finished runs, and frees their space.
 
 use serde_json::json;
 use stafette_core::{Millis, Time};

@@ -1,7 +1,7 @@
-//! `token`: who may come by HTTP.
+//! `token`: manages access by HTTP.
 //!
-//! A daemon that runs is asked, since it has the tokens in hand. Without one the file is changed
-//! directly: a daemon that is to listen beyond this machine does not start without a token.
+//! A running daemon does it, since it has the tokens in memory. Without one the file is changed
+//! directly: a daemon that is to listen on a non-loopback address does not start without a token.
 
 use serde_json::{Value, json};
 use stafette_core::Millis;
@@ -28,7 +28,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Token) -> Result<Exit
             let agent = agent.map_err(|error: stafette_core::id::BadAgentName| {
                 Failure::usage(error.to_string())
             })?;
-            // Without another word an agent's token lets it do its work.
+            // By default, an agent's token lets it do its work.
             let scope = scope.unwrap_or(cli::Scope::Act).scope();
             let made = keeper.create(&name, Standing { scope, agent }, expires.as_deref()).await?;
             match output.json {

@@ -1,4 +1,4 @@
-//! `top`: every agent at a glance, those who need you first.
+//! `top`: shows every agent, those that need you first.
 
 #[cfg(test)]
 mod sample;
@@ -26,16 +26,16 @@ use state::{Answer, Asked, Effect, Input, Looked, Snapshot, State};
 use terminal::{Keys, Terminal};
 use view::Theme;
 
-/// The least time between two looks at the daemon.
+/// The least time between two requests to the daemon.
 const GAP: Duration = Duration::from_millis(100);
 
-/// The most time between two looks at the daemon.
+/// The longest time between two requests to the daemon.
 const OFTEN: Duration = Duration::from_secs(2);
 
-/// How long to wait for a daemon that does not answer.
+/// The pause before a daemon that does not answer is tried again.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What may wait to be shown.
+/// The number of inputs that may wait to be shown.
 const QUEUE: usize = 16;
 
 pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
@@ -60,7 +60,7 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
     show(client, signals).await.map_err(broken)
 }
 
-/// Shows what happens until somebody has seen enough.
+/// Shows the agents until the user leaves.
 async fn show(client: Client, mut signals: Signals) -> std::io::Result<Exit> {
     let theme = Theme { colour: output::colour_wanted() };
     let mut terminal = Terminal::take(theme)?;
@@ -77,7 +77,7 @@ async fn show(client: Client, mut signals: Signals) -> std::io::Result<Exit> {
             _ = clock.tick() => Some(Input::Tick(now())),
             () = signals.any() => None,
         };
-        // A terminal that went away, or a signal, is as good as a key.
+        // A terminal that went away, or a signal, counts as a key.
         let Some(input) = input else { return Ok(Exit::Ok) };
         match state.update(input) {
             Some(Effect::Quit) => return Ok(Exit::Ok),
@@ -107,7 +107,7 @@ async fn show(client: Client, mut signals: Signals) -> std::io::Result<Exit> {
     }
 }
 
-/// Sends what the daemon knows, again after each change, and again when it is back.
+/// Sends the daemon's present state, after each change, and when the daemon is back.
 async fn watch(client: Client, news: mpsc::Sender<Input>) {
     while !news.is_closed() {
         let Err(failure) = follow(&client, &news).await else { return };
@@ -125,11 +125,11 @@ async fn follow(client: &Client, news: &mpsc::Sender<Input>) -> Result<(), Failu
         if news.send(Input::Snapshot(Box::new(snapshot))).await.is_err() {
             return Ok(());
         }
-        // Looks again now and then: an event is stored a moment before its run is shown so.
+        // Asks again now and then: an event is stored shortly before the state of its run shows it.
         if let Ok(line) = timeout(OFTEN, lines.next()).await {
             line?.ok_or_else(gone)?;
         }
-        // What happens together is shown together.
+        // Events that happen together are shown together.
         let pause = sleep(GAP);
         tokio::pin!(pause);
         loop {
@@ -158,7 +158,7 @@ async fn load(client: &Client) -> Result<(u64, Snapshot), Failure> {
     Ok((position, Snapshot { agents, questions, alerts }))
 }
 
-/// Reads the last events of a run, and how its council stands.
+/// Reads the last events of a run, and the state of its council.
 async fn look(client: Client, news: mpsc::Sender<Input>, run: RunId, after: u64) {
     let read = async {
         let mut lines = client.lines(&format!("/v1/runs/{run}/events?after={after}")).await?;
@@ -176,7 +176,7 @@ async fn look(client: Client, news: mpsc::Sender<Input>, run: RunId, after: u64)
     drop(news.send(input).await);
 }
 
-/// Gives an answer and says what came of it.
+/// Sends an answer and reports the outcome.
 async fn give(client: Client, news: mpsc::Sender<Input>, answer: Answer) {
     let Answer { run, handoff, text, typed } = answer;
     let post = async {

@@ -1,4 +1,4 @@
-//! `triggers`: what begins runs by itself.
+//! `triggers`: lists and fires the triggers that start runs automatically.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `trust`: see what a workflow would run, and allow it.
+//! `trust`: shows the commands that a workflow would run, and allows them.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `up` and `down`: the project's daemon.
+//! `up` and `down`: starts and stops the project's daemon.
 
 use serde_json::{Value, json};
 
@@ -40,7 +40,8 @@ pub(crate) async fn run(context: &Context, arguments: cli::Up) -> Result<Exit, F
 }
 
 impl cli::Door {
-    /// The same for a daemon that is started with it. Paths are whole: it starts elsewhere.
+    /// The same for a daemon that is started with it. Paths are absolute: it starts in another
+    /// folder.
     fn arguments(&self) -> Vec<String> {
         let whole = |path: &std::path::PathBuf| {
             std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()

@@ -1,4 +1,4 @@
-//! `validate`: is a document what it says it is?
+//! `validate`: checks that a document is valid.
 
 use std::io::Read;
 
@@ -19,7 +19,7 @@ pub(crate) fn run(context: &Context, arguments: &cli::Validate) -> Result<Exit, 
         true => Box::new(std::io::stdin().lock()),
         false => Box::new(std::fs::File::open(path).map_err(unreadable)?),
     };
-    // One more than is allowed is enough to know that it is too much.
+    // One byte more than is allowed is enough to know that it is too large.
     reader.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     let named = arguments.schema.as_deref().map(super::schema::parse).transpose()?;
     let value = match schema::read(&bytes) {

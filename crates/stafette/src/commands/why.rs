@@ -1,4 +1,4 @@
-//! `why`: who handed what to whom, on which evidence, under which rule.
+//! `why`: shows the handoffs that led to a result, with their evidence and rules.
 
 use serde_json::Value;
 use stafette_core::HandoffId;
@@ -18,7 +18,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, 
                 change(context, &explained);
                 return Ok(Exit::Ok);
             }
-            // The digits of a run can look like one.
+            // The short form of a run's id can look like one.
             Err(failure) if id.len() < 5 => return Err(failure),
             Err(_) => {}
         }
@@ -44,7 +44,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, 
     Ok(Exit::Ok)
 }
 
-/// Whether it is the name of a change, such as `c3`.
+/// True if it is the name of a change, such as `c3`.
 fn is_change(what: &str) -> bool {
     let digits = what.strip_prefix('c').unwrap_or_default();
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -54,7 +54,7 @@ fn text(value: &Value, path: &str) -> String {
     plain(value.pointer(path).and_then(Value::as_str).unwrap_or_default())
 }
 
-/// One thing more about what stands above, when there is something to say.
+/// Prints a detail of the item above, if there is one.
 fn detail(context: &Context, name: &str, said: &str) {
     if !said.is_empty() {
         let output = context.output;
@@ -62,7 +62,7 @@ fn detail(context: &Context, name: &str, said: &str) {
     }
 }
 
-/// From the request to what is asked about.
+/// Prints the path from the request to the item.
 fn way(context: &Context, explained: &Value) {
     let output = context.output;
     output.line(&format!("● {}", short(&text(explained, "/request"), 100)));
@@ -94,7 +94,7 @@ fn way(context: &Context, explained: &Value) {
     }
 }
 
-/// How a change came about, and what became of it.
+/// Prints the origin of a change, and its outcome.
 fn change(context: &Context, explained: &Value) {
     if context.output.json {
         return context.output.data(explained);
@@ -134,7 +134,7 @@ fn change(context: &Context, explained: &Value) {
     detail("recorded", list(events.map(event).collect()));
 }
 
-/// What was learned and had a part in it, each with the insight and the version that says so.
+/// The insights that had a part in it, each with its version.
 fn learned(leg: &Value) -> Vec<String> {
     let outputs = leg.pointer("/handoff/offer/outputs");
     let places = ["/ranking/learned", "/plan/learned", "/provenance/learned"];
@@ -157,7 +157,7 @@ fn keys(outputs: Option<&Value>) -> String {
         .join(", ")
 }
 
-/// How far its last turn came into the agent, and when.
+/// The progress of its last turn into the agent, with times.
 fn receipts(leg: &Value) -> String {
     let events = leg["events"].as_array().map(Vec::as_slice).unwrap_or_default();
     let ordered = |event: &Value| event["event"] == "turn_ordered";
@@ -183,7 +183,7 @@ fn refusal(leg: &Value) -> String {
         .unwrap_or_default()
 }
 
-/// What became of the sets that were proposed in it, a line each.
+/// The outcomes of the sets that were proposed in it, a line each.
 fn changes(leg: &Value) -> Vec<String> {
     let events = leg["events"].as_array().into_iter().flatten();
     let mut told: Vec<(String, Vec<String>)> = Vec::new();
@@ -217,7 +217,7 @@ fn changes(leg: &Value) -> Vec<String> {
     told.iter().map(|(change, list)| plain(&format!("{change} {}", list.join(" → ")))).collect()
 }
 
-/// Who was not for what a council decided, and why.
+/// The members that did not agree with a council's decision, and their reasons.
 fn dissent(leg: &Value) -> String {
     let events = leg["events"].as_array().into_iter().flatten();
     let last = events.filter_map(|event| event.pointer("/verdict/dissent")?.as_array()).next_back();
@@ -233,7 +233,7 @@ fn dissent(leg: &Value) -> String {
     plain(&said.join("; "))
 }
 
-/// What was decided about it, in order.
+/// The decisions about it, in order.
 fn rules(leg: &Value) -> String {
     let events = leg["events"].as_array().into_iter().flatten();
     let told: Vec<String> = events

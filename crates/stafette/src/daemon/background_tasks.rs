@@ -1,4 +1,4 @@
-//! What lives beside the runs: hooks that follow them, generations, triggers and news.
+//! The tasks beside the runs: hooks that follow them, generations, triggers and notifications.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use stafette_stages::Stages;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// How long those that are at something may take to end it.
+/// The time that tasks in progress have to end.
 const END: Duration = Duration::from_secs(12);
 
-/// What lives beside the runs.
+/// The tasks beside the runs.
 #[derive(Debug)]
 pub(super) struct BackgroundTasks {
     stop: watch::Sender<bool>,
@@ -23,7 +23,8 @@ pub(super) struct BackgroundTasks {
 }
 
 impl BackgroundTasks {
-    /// Begins to live. A run in the foreground has its hooks, generations and news, and keeps no times.
+    /// Starts them. A run in the foreground has its hooks, generations and notifications, and no
+    /// schedules.
     pub(super) async fn begin(
         engine: &Engine,
         edge: Edge,
@@ -54,12 +55,12 @@ impl BackgroundTasks {
         (BackgroundTasks { stop, tasks }, edge.with(triggers, notifier))
     }
 
-    /// The same with what is known and planned.
+    /// Adds the tasks for knowledge and plans.
     pub(super) fn with(&mut self, stages: &Stages, engine: &Engine) {
         stages.live(engine, &mut self.tasks, &self.stop.subscribe());
     }
 
-    /// Begins nothing new, and waits for what runs.
+    /// Starts nothing new, and waits for tasks in progress.
     pub(super) async fn end(mut self) {
         self.stop.send_replace(true);
         let ended = async { while self.tasks.join_next().await.is_some() {} };
@@ -69,7 +70,7 @@ impl BackgroundTasks {
     }
 }
 
-/// Begins once somebody has acted: until then the daemon only shows what there is.
+/// Starts once the user has acted: until then the daemon only shows what exists.
 fn after_release(
     tasks: &mut JoinSet<()>,
     engine: &Engine,

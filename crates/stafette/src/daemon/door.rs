@@ -1,4 +1,4 @@
-//! The daemon's door on TCP: where, with which certificate, under which names.
+//! The daemon's TCP listener: its address, certificate and names.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use stafette_server::{DoorError, Edge, Tls};
 use crate::cli;
 use crate::exit::Failure;
 
-/// A door that somebody asked for.
+/// A listener that was requested.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     address: SocketAddr,
@@ -18,7 +18,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// What the flags say, and for what they do not say the workflow.
+    /// The settings of the flags, and those of the workflow where a flag is not given.
     pub(super) fn of(
         flags: &cli::Door,
         said: Server,
@@ -47,7 +47,7 @@ impl Wanted {
         Ok(Some(Wanted { address, tls, hosts }))
     }
 
-    /// Opens it; its address for people and programs.
+    /// Opens it. Returns its address for people and programs.
     pub(super) async fn open(self, edge: &Edge) -> Result<String, Failure> {
         let tls = match &self.tls {
             Some((cert, key)) => Some(

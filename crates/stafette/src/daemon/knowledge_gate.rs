@@ -1,5 +1,6 @@
-//! What is known, as the runs meet it. It is opened when the daemon starts: a run that wants something
-//! else to be known does not begin, and one that goes by it does not go on without it.
+//! The connection between runs and knowledge. Knowledge is opened when the daemon starts: a run
+//! that wants other settings does not begin, and one that depends on it does not continue without
+//! it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,13 +10,13 @@ use stafette_engine::{Answered, Gate, Looked};
 use stafette_server::ReadWorkflow;
 use stafette_stages::{CHANGED, Stages};
 
-/// What is said to a run that goes by what this daemon has not opened: evidence that only a person
-/// gives could be claimed by anybody.
+/// The message for a run that depends on knowledge which this daemon has not opened: evidence that
+/// only a person may give could be claimed by any agent.
 const NOT_OPEN: &str = "this run goes by [knowledge], and the daemon was started without it: \
     see that stafette.toml has it and is trusted (`stafette trust`), and end the daemon with \
     `stafette down`";
 
-/// What is known, if anything, and how to see what should be.
+/// The knowledge, if any, and the means to check what should be open.
 pub(super) struct KnowledgeGate {
     stages: Option<Stages>,
     read: Arc<ReadWorkflow>,
@@ -40,7 +41,8 @@ impl Gate for KnowledgeGate {
             (None, Some(_)) => Err(CHANGED.to_owned()),
             (None, None) => Ok(()),
         };
-        // What goes on from an earlier run has what was said then, and no other daemon would help it.
+        // A run that continues from an earlier one has the settings of that time, and no other
+        // daemon would help it.
         let says_so =
             || (self.read)().is_ok_and(|now| now.knowledge.as_ref() == workflow.knowledge.as_ref());
         fits.or_else(|why| if says_so() { Err(why) } else { Ok(()) })

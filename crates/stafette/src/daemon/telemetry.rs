@@ -1,4 +1,4 @@
-//! What follows the events beside the runs: metrics, alerts, the event log, traces.
+//! The followers of events beside the runs: metrics, alerts, the event log, traces.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use tokio::task::JoinHandle;
 use crate::exit::Failure;
 use crate::store::Opened;
 
-/// How long the last spans may take to be sent.
+/// The time limit for sending the last spans.
 const END: Duration = Duration::from_secs(3);
 
-/// What follows the events and has something to end.
+/// The followers that have something to finish.
 #[derive(Debug)]
 pub(super) struct Watch {
     observer: Observer,
@@ -33,7 +33,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Which alerts fire, for those who tell people.
+    /// The alerts that fire, for notifications.
     pub(super) fn alarms(&self) -> Alarms {
         let observer = self.observer.clone();
         let alert = |change: Change| Alert {
@@ -47,7 +47,7 @@ impl Watch {
         Alarms { rung: self.observer.rung(), look: Arc::new(look) }
     }
 
-    /// Keeps what is known, and sends what is left to be sent.
+    /// Stores the present state, and sends the rest.
     pub(super) async fn end(self) {
         self.stop.send_replace(true);
         if tokio::time::timeout(END, self.exporter).await.is_err() {
@@ -57,7 +57,7 @@ impl Watch {
     }
 }
 
-/// Begins to follow. None of it can hold up a run.
+/// Starts the followers. None of them can hold up a run.
 pub(super) async fn observe(
     engine: &Engine,
     opened: Opened,

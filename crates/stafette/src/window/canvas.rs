@@ -1,39 +1,39 @@
-//! Draws an agent's screen, or as much of it as there is room for, above a line that says what it
-//! is. Only what has changed is written.
+//! Draws an agent's screen, or as much of it as there is room for, above a status line. Only
+//! changes are written.
 
 use std::fmt::Write as _;
 
 use stafette_agents::screen::Screen;
 
-/// What the user's terminal shows of an agent's.
+/// The view of an agent's screen in the user's terminal.
 #[derive(Debug)]
 pub(crate) struct Canvas {
     size: (u16, u16),
-    /// The first column and row of the agent's screen that are to be seen.
+    /// The first visible column and row of the agent's screen.
     corner: (u16, u16),
-    /// The rows as they were written last; nothing when the window is empty.
+    /// The rows as they were written last; empty when the window is.
     drawn: Vec<String>,
 }
 
 impl Canvas {
-    /// An empty window of so many columns and rows.
+    /// An empty window with this many columns and rows.
     pub(crate) fn new(size: (u16, u16)) -> Self {
         Canvas { size, corner: (0, 0), drawn: Vec::new() }
     }
 
-    /// The window has another size, and nothing that was drawn can be relied on.
+    /// Sets another size; nothing that was drawn can be relied on.
     pub(crate) fn resize(&mut self, size: (u16, u16)) {
         *self = Canvas { corner: self.corner, ..Canvas::new(size) };
     }
 
-    /// Columns and rows that there are for the agent's screen.
+    /// The columns and rows that there are for the agent's screen.
     pub(crate) fn room(&self) -> (u16, u16) {
         let (columns, rows) = self.size;
         (columns, if rows > 1 { rows - 1 } else { rows })
     }
 
-    /// What must be written so that the screen is to be seen, with `line` below it, which is as wide
-    /// as the window.
+    /// The text that makes the screen visible, with `line` below it, which is as wide as the
+    /// window.
     pub(crate) fn draw(&mut self, screen: &Screen, line: &str) -> String {
         let (columns, rows) = self.room();
         let size = screen.size();
@@ -45,7 +45,7 @@ impl Canvas {
         if self.size.1 > 1 {
             lines.push(format!("\x1b[7m{line}\x1b[0m"));
         }
-        // Hidden while it runs about, and shown where it belongs in the end.
+        // Hidden while it moves, and shown at its place in the end.
         let mut text = "\x1b[?2026h\x1b[?25l".to_owned();
         if self.drawn.is_empty() {
             text.push_str("\x1b[2J");

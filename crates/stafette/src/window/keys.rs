@@ -1,4 +1,4 @@
-//! What is typed, as the terminal sends it.
+//! The typed bytes, as the terminal sends them.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -8,25 +8,25 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-/// Reads that may wait to be handled.
+/// The number of reads that may wait to be handled.
 const QUEUE: usize = 16;
 
-/// How much is read at once.
+/// The number of bytes in one read.
 const CHUNK: usize = 4096;
 
-/// A read that comes back empty sooner than this did not wait: nobody is there any more …
+/// A read that returns empty sooner than this did not wait: the terminal is gone …
 const AT_ONCE: Duration = Duration::from_millis(20);
 
-/// … if it happens so often in a row.
+/// … if it happens this often in a row.
 const OFTEN: u32 = 20;
 
-/// Ctrl-q: the way out.
+/// Ctrl-Q: the key that leaves the view.
 pub(crate) const LEAVE: u8 = 0x11;
 
-/// Ctrl-c.
+/// Ctrl-C: leaves as well, where keys do not go to an agent.
 pub(crate) const STOP: u8 = 0x03;
 
-/// What is typed into a [`super::Window`], read by a thread that ends with this.
+/// The bytes typed into a [`super::Window`], read by a thread that ends with this.
 #[derive(Debug)]
 pub(crate) struct Keys {
     typed: Option<mpsc::Receiver<Vec<u8>>>,
@@ -61,7 +61,7 @@ impl Keys {
         Keys { typed: Some(typed), enough, reader: Some(reader) }
     }
 
-    /// What is typed next; nothing when the terminal is gone.
+    /// Returns the next typed bytes; `None` when the terminal is gone.
     pub(crate) async fn next(&mut self) -> Option<Vec<u8>> {
         self.typed.as_mut()?.recv().await
     }
@@ -70,10 +70,10 @@ impl Keys {
 impl Drop for Keys {
     fn drop(&mut self) {
         self.enough.store(true, Ordering::SeqCst);
-        // A reader that waits for room has none any more.
+        // A reader that waits for room fails then.
         self.typed = None;
         if let Some(reader) = self.reader.take() {
-            // It comes back within a tenth of a second, and whoever reads next gets every key.
+            // It returns within a tenth of a second, and the next reader gets every key.
             let _ = reader.join();
         }
     }

@@ -1,10 +1,10 @@
 //! The pipes of an agent, with the limits that the protocol's crate does not keep.
 //!
 //! - A line has a limit.
-//! - Only so much may be on its way to the crate: after that, a mark of our own is sent behind it,
-//!   and nothing is read before the mark came through.
-//! - Only so many requests of the agent may be open.
-//! - What is not a message is dropped, and remembered as a reason for why nothing works.
+//! - Only a limited amount may be on its way to the crate: after that, a mark of our own is sent
+//!   behind it, and nothing is read before the mark came through.
+//! - Only a limited number of requests of the agent may be open.
+//! - A line that is not a message is dropped, and kept as a possible reason for a failure.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,19 +22,19 @@ use crate::exec::CHUNK;
 use crate::output::{Lines, Tail, plain};
 use crate::process::Pipes;
 
-/// The longest message of an agent.
+/// The longest message of an agent, in bytes.
 const MESSAGE: usize = 8 * 1024 * 1024;
 
-/// How much may be on its way before a mark is waited for.
+/// The number of bytes that may be on their way before a mark is awaited.
 const ON_THE_WAY: usize = 256 * 1024;
 
-/// The most requests of an agent that may be open.
+/// The maximum number of open requests of an agent.
 const REQUESTS: usize = 64;
 
-/// Lines that are no messages, from an agent that has not said a single one.
+/// The maximum number of invalid lines from an agent that has not sent a single message.
 const RUBBISH: u64 = 256;
 
-/// How much of standard error is kept.
+/// The size of standard error that is kept, in bytes.
 const ERRORS: usize = 64 * 1024;
 
 /// The method of the marks.
@@ -47,7 +47,7 @@ pub(in crate::acp) struct Line {
     pub(super) marks: Marks,
 }
 
-/// Sees the marks come through.
+/// Counts the marks that come through.
 #[derive(Debug)]
 pub(in crate::acp) struct Marks(watch::Sender<u64>);
 
@@ -71,10 +71,10 @@ impl HandleDispatchFrom<Agent> for Marks {
     }
 }
 
-/// What is known of the pipes from outside.
+/// The state of the pipes, as seen from outside.
 #[derive(Clone, Debug, Default)]
 pub(in crate::acp) struct State {
-    /// The task has been written down for the agent.
+    /// Signalled when the task has been written to the agent.
     pub(in crate::acp) delivered: Arc<Notify>,
     inner: Arc<Mutex<Inner>>,
 }
@@ -82,9 +82,9 @@ pub(in crate::acp) struct State {
 #[derive(Debug)]
 struct Inner {
     errors: Tail,
-    /// The last line that was no message.
+    /// The last line that was not a message.
     rubbish: Option<String>,
-    /// Why the line was cut.
+    /// The reason why the line was cut.
     cut: Option<Failure>,
 }
 
@@ -99,12 +99,12 @@ impl State {
         f(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Why the line was cut, when it was not the agent that left.
+    /// The reason why the line was cut; `None` when the agent left.
     pub(in crate::acp) fn cut(&self) -> Option<Failure> {
         self.with(|inner| inner.cut.clone())
     }
 
-    /// What the agent said on the side: its complaints, or what it printed in place of messages.
+    /// Other output of the agent: its standard error, or lines in place of messages.
     pub(in crate::acp) fn aside(&self) -> Option<String> {
         self.with(|inner| inner.errors.note().or_else(|| inner.rubbish.clone()))
     }
@@ -116,7 +116,7 @@ pub(in crate::acp) struct Pump {
     channel: Channel,
     state: State,
     seen: watch::Receiver<u64>,
-    /// The number of the mark that is waited for.
+    /// The number of the mark that is awaited.
     mark: u64,
     on_the_way: usize,
     requests: usize,
@@ -124,7 +124,7 @@ pub(in crate::acp) struct Pump {
     rubbish: u64,
 }
 
-/// A line and the pump behind it.
+/// Makes a line and the pump behind it.
 pub(in crate::acp) fn lay(state: State) -> (Line, Pump) {
     let (ours, theirs) = Channel::duplex();
     let (seeing, seen) = watch::channel(0);
@@ -143,7 +143,7 @@ pub(in crate::acp) fn lay(state: State) -> (Line, Pump) {
 
 impl Pump {
     /// Moves messages until the agent closes its output or breaks a limit. When this returns, all
-    /// that it said before is handled.
+    /// of its messages are handled.
     pub(in crate::acp) async fn run(mut self, pipes: Pipes) {
         let Pipes { input, mut output, mut errors } = pipes;
         let mut input = Some(input);
@@ -166,14 +166,14 @@ impl Pump {
                             writing.push(b'\n');
                             written = 0;
                         }
-                        // Neither has anything to say any more.
+                        // Neither side has anything left to send.
                         Some((_, Err(_))) | None => input = None,
                     }
                 }
                 done = write(input.as_mut(), &writing[written..]), if !writing.is_empty() => {
                     match done {
                         Ok(count) => written += count,
-                        // It does not listen any more; it may still have something to say.
+                        // The agent has closed its input; it may still send messages.
                         Err(_) => (input, written) = (None, writing.len()),
                     }
                     if written == writing.len() {
@@ -203,7 +203,7 @@ impl Pump {
         }
     }
 
-    /// Looks at a message on its way to the agent; tells whether it is the task.
+    /// Inspects a message on its way to the agent. Returns true if it is the task.
     fn leaves(&mut self, frame: &TransportFrame) -> bool {
         match frame {
             TransportFrame::Single(RawJsonRpcMessage::Response(_)) => {
@@ -217,11 +217,11 @@ impl Pump {
         }
     }
 
-    /// Takes what the agent wrote; tells whether it may go on.
+    /// Takes the agent's output. Returns true if it may continue.
     fn arrives(&mut self, bytes: &[u8], lines: &mut Lines) -> bool {
         let mut whole = Vec::new();
         lines.push(bytes, |line| whole.push(TransportFrame::parse_json(&text(line))));
-        // What a longer line is made of counts as well, so that a mark is not put off.
+        // Bytes of an overlong line count as well, so that a mark is not put off.
         self.on_the_way += bytes.len();
         for frame in whole {
             let message = match frame {
@@ -234,7 +234,7 @@ impl Pump {
             };
             match &message {
                 RawJsonRpcMessage::Request(_) => self.requests += 1,
-                // Only ours count.
+                // Only our own marks count.
                 RawJsonRpcMessage::Notification(note) if &*note.method == MARK => continue,
                 RawJsonRpcMessage::Notification(_) | RawJsonRpcMessage::Response(_) => {}
             }
@@ -265,7 +265,7 @@ impl Pump {
         Some(Failure::new(kind, message))
     }
 
-    /// A line that is no message: wrappers and loggers write such things.
+    /// Keeps a line that is not a message: wrappers and loggers write such lines.
     fn wonder(&mut self, raw: &str) {
         if let Some(line) = plain(raw, 200) {
             self.rubbish += 1;

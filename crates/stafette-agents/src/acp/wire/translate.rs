@@ -1,4 +1,4 @@
-//! What an agent tells, in our words.
+//! Translates the updates of an agent into our own types.
 
 use agent_client_protocol::v1::schema::{
     ContentBlock, Cost, PermissionOption, PermissionOptionKind, Plan, PlanEntryStatus,
@@ -13,10 +13,10 @@ use crate::permission::Deed;
 /// The longest line that is shown to people, in characters.
 const LINE: usize = 200;
 
-/// The most lines that tell about a question.
+/// The maximum number of lines that describe a question.
 const LINES: usize = 40;
 
-/// An update; nothing when it says nothing to us.
+/// Translates an update; `None` when it means nothing to us.
 pub(super) fn update(update: SessionUpdate) -> Option<Event> {
     match update {
         SessionUpdate::AgentMessageChunk(chunk) => match chunk.content {
@@ -33,13 +33,13 @@ pub(super) fn update(update: SessionUpdate) -> Option<Event> {
         SessionUpdate::Plan(plan) => Some(Event::Note(step(&plan))),
         SessionUpdate::Notice(notice) => Some(Event::Note(plain(&notice.title, LINE))),
         SessionUpdate::UsageUpdate(update) => update.cost.and_then(cost).map(Event::Cost),
-        // Whatever else: it lives.
+        // Any other update shows that the agent is alive.
         SessionUpdate::AgentThoughtChunk(_) => Some(Event::Note(None)),
         _ => None,
     }
 }
 
-/// The step of a plan that is being taken.
+/// The step of a plan that is in progress.
 fn step(plan: &Plan) -> Option<String> {
     let done = plan.entries.iter().filter(|entry| entry.status == PlanEntryStatus::Completed);
     let done = done.count();
@@ -53,7 +53,7 @@ fn cost(cost: Cost) -> Option<Usage> {
     Some(Usage { tokens: 0, money: Usd::from_dollars(dollars)? })
 }
 
-/// A question.
+/// Translates a question to the user.
 pub(super) fn ask(asked: RequestPermissionRequest, answer: Answer<PermissionDecision>) -> Event {
     let fields = asked.tool_call.fields;
     let deed = deed(fields.kind);
@@ -90,7 +90,7 @@ fn choice(option: PermissionOption) -> Choice {
     Choice { id: option.option_id.to_string(), name, yes, always }
 }
 
-/// What a person wants to know before deciding: the places, the input, the change.
+/// The details that a person needs for a decision: the places, the input, the change.
 fn detail(fields: &ToolCallUpdateFields) -> String {
     let mut text = String::new();
     for location in fields.locations.iter().flatten() {

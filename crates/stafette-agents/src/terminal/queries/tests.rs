@@ -2,7 +2,7 @@ use super::*;
 
 const CURSOR: Cursor = Cursor { column: 4, row: 2, visible: true };
 
-/// What is typed when a program prints this, in reads of `size` bytes.
+/// The answers that are typed when a program prints this, in reads of `size` bytes.
 fn typed(stream: &[u8], size: usize) -> String {
     let mut listener = Listener::default();
     let mut modes = Modes::default();

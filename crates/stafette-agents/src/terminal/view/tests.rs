@@ -8,7 +8,7 @@ fn view(columns: u16, rows: u16) -> View {
     View::new(Word::default(), (columns, rows)).unwrap()
 }
 
-/// A terminal that draws a snapshot and then what follows it.
+/// A terminal that draws a snapshot and then the bytes that follow it.
 fn drawn(snapshot: &Snapshot, rest: &[u8]) -> String {
     let mut screen = Screen::new(Word::default(), snapshot.cols, snapshot.rows).unwrap();
     screen.feed(snapshot.dump.as_bytes());

@@ -1,4 +1,4 @@
-//! The little repository that the demonstration works in.
+//! The small repository that the demonstration works in.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const FILES: &[(&str, &str)] = &[
     ("README.md", "# A little program\n\nIt has no users yet.\n"),
 ];
 
-/// The folder that was named, or a fresh one that stays.
+/// The folder that the user named, or a new one that stays.
 pub(super) fn folder(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
     let failed = |error: std::io::Error| {
         Failure::failed("No folder can be made for the demonstration").because(&error)
@@ -53,7 +53,7 @@ pub(super) fn lay_out(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What git says.
+/// Runs git and returns its output.
 pub(super) fn git(folder: &Path, arguments: &[&str]) -> Result<String, Failure> {
     let output = Command::new("git")
         .args(arguments)

@@ -1,4 +1,4 @@
-//! Keeps a daemon alive, and has it killed as often as was asked for.
+//! Keeps a daemon alive, and has it killed as often as requested.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
@@ -15,7 +15,7 @@ use crate::output::{Output, Tone};
 use crate::project::Project;
 use crate::store;
 
-/// A crash falls within so many places of the daemon's work.
+/// The number of crash points in the daemon's work among which a crash is placed.
 const SPREAD: u64 = 18;
 
 /// Owns the daemon of the demonstration.
@@ -25,9 +25,9 @@ pub(super) struct Supervisor {
     output: Output,
     hash: String,
     child: Option<Child>,
-    /// Crashes still to come.
+    /// The number of crashes still to come.
     left: u32,
-    /// Crashes so far.
+    /// The number of crashes so far.
     pub(super) crashed: u32,
     pub(super) seed: u64,
     chance: u64,
@@ -62,7 +62,7 @@ impl Supervisor {
                 match child.try_wait() {
                     Ok(None) if client.is_up().await => return Ok(()),
                     Ok(None) => {
-                        // On its way up, or on its way out: the next look tells.
+                        // It is starting or stopping: the next check shows which.
                         tokio::time::sleep(Duration::from_millis(5)).await;
                         continue;
                     }
@@ -93,7 +93,7 @@ impl Supervisor {
             .args(["up", "--foreground", "--trusted", &self.hash, "--project"])
             .arg(&self.project.root)
             .env_remove("STAFETTE_JSON")
-            // Whoever watches keeps other runs elsewhere.
+            // The user keeps other runs elsewhere.
             .env_remove(store::VARIABLE)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -106,7 +106,7 @@ impl Supervisor {
         command.spawn().map_err(failed)
     }
 
-    /// Where the next crash falls (xorshift: enough to spread them, and the same for a seed).
+    /// The point of the next crash (xorshift: enough to spread them, and the same for a seed).
     fn next_place(&mut self) -> u64 {
         let mut x = self.chance | 1;
         x ^= x << 13;

@@ -1,4 +1,4 @@
-//! What was lost, repeated and delivered again: by the agents' own accounts, not the store's word.
+//! Counts lost, repeated and redelivered results by the agents' own accounts, not by the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,16 +9,16 @@ use stafette_agents::scripted::{Event as LedgerEvent, read_ledger};
 use super::repository::git;
 use crate::exit::Failure;
 
-/// What the accounts say.
+/// The result of comparing the accounts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Verdict {
-    /// Results that an agent was told are recorded, and that are not.
+    /// Results that were acknowledged to an agent but are not recorded.
     pub(super) lost: usize,
     /// Results recorded twice, and commits made twice for one turn.
     pub(super) repeated: usize,
     /// Turns delivered again, under the same key.
     pub(super) redelivered: usize,
-    /// Results that an agent was told are recorded.
+    /// Results that were acknowledged to an agent.
     pub(super) acknowledged: usize,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn weigh(folder: &Path, events: &[Value]) -> Result<Verdict, Failure>
         let key = event["turn"].as_str().unwrap_or_default().to_owned();
         *recorded.entry(key).or_default() += 1;
     }
-    // The history is the last word on what was committed.
+    // The git history decides what was committed.
     let log = git(folder, &["log", "--format=%(trailers:key=Stafette-Turn,valueonly,separator=)"])?;
     let mut in_history: BTreeMap<String, usize> = BTreeMap::new();
     for key in log.lines().map(str::trim).filter(|key| !key.is_empty()) {

@@ -1,4 +1,4 @@
-//! `calendar`: what takes place, and blocks of time that wait for a person.
+//! `calendar`: lists events, and blocks of time that wait for a person.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `graph`: how much it holds, and all of it as a file.
+//! `graph`: shows its size, and exports or imports it as a file.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
@@ -12,16 +12,16 @@ use crate::client::Client;
 use crate::commands::{daemon, segment};
 use crate::exit::{Exit, Failure};
 
-/// How many records go over at once.
+/// The number of records in one request.
 const STEP: usize = 200;
 
-/// How many bytes go over at once, about: the daemon takes a little more.
+/// The approximate number of bytes in one request: the daemon takes a little more.
 const BYTES: usize = 1 << 20;
 
-/// The longest line that is read.
+/// The longest line that is read, in bytes.
 const LINE: usize = 128 << 10;
 
-/// What went over.
+/// The number of records that were sent.
 #[derive(Default)]
 struct Counted {
     nodes: u64,
@@ -101,14 +101,14 @@ async fn import(client: &Client, file: &Path) -> Result<Counted, Failure> {
             bytes += length;
             number += 1;
         }
-        // Once in any case: whether it is of our time is for the daemon to say.
+        // Sent once in any case: the daemon decides whether the version matches.
         if records.is_empty() && asked {
             return Ok(counted);
         }
         asked = true;
         let body = json!({ "stafette_graph": version, "records": records });
         let done: Value = client.post("/v1/graph/import", &body).await.map_err(|failure| {
-            // All before it is there, and the same file can be read again.
+            // Everything before it is stored, and the same file can be imported again.
             let (from, to) = (first, number - 1);
             Failure { what: format!("lines {from} to {to}: {}", failure.what), ..failure }
         })?;

@@ -1,4 +1,4 @@
-//! `insights` and `params`: what was learned, and what is reckoned with because of it.
+//! `insights` and `params`: lists what was learned, and the parameters in use because of it.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `roi`: decisions, and what they return.
+//! `roi`: lists decisions and their returns.
 
 use serde_json::{Value, json};
 use stafette_stages::Ranked;

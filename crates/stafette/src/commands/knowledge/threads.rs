@@ -1,4 +1,4 @@
-//! `threads`: the talk that is kept.
+//! `threads`: lists the stored conversations.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! `lock check`: whether files may be written.
+//! `lock check`: checks whether files may be written.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,7 +27,7 @@ pub(super) async fn run(context: &Context, arguments: cli::LockCheck) -> Result<
         let client = client(context).await?;
         client.post::<Value>("/v1/locks/check", &body).await.map_err(advice)?;
     } else if Home::of(&project)?.exists() {
-        // No daemon is started for a commit: that would go on with the runs as well.
+        // No daemon is started for a commit: that would continue the runs as well.
         let store = store::open(&project, false).await?.store;
         let book = store
             .locks()
@@ -61,8 +61,8 @@ fn restore(book: &stafette_store::LockStore) -> Result<Locks, Failure> {
         .map_err(|error| Failure::failed("The locks cannot be read").because(&error))
 }
 
-/// What is about to be committed here, as names within the project. What lies outside of the
-/// project cannot be locked, so it is left out.
+/// The staged files, as names within the project. Files outside of the project cannot be locked, so
+/// they are left out.
 fn staged(root: &Path) -> Result<Vec<String>, Failure> {
     let top = git(Path::new("."), &["rev-parse", "--show-toplevel"])?;
     let top = PathBuf::from(String::from_utf8_lossy(&top).trim_end_matches('\n').to_owned());
@@ -76,7 +76,7 @@ fn staged(root: &Path) -> Result<Vec<String>, Failure> {
     Ok(inside.collect())
 }
 
-/// What git says.
+/// Runs git and returns its output.
 pub(super) fn git(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, Failure> {
     let output = Command::new("git").arg("-C").arg(folder).args(arguments).output();
     let output =

@@ -1,4 +1,4 @@
-//! `lock PATH -- command`: the lock is held, and renewed, for as long as the command runs.
+//! `lock PATH -- command`: holds the lock, and renews it, for as long as the command runs.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::{Asker, Context, release, text};
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
 
-/// How long a command that lost its lock may take to end by itself.
+/// The time that a command which lost its lock has to exit on its own.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The least time between two renewals.
@@ -29,7 +29,7 @@ pub(super) async fn run(
 ) -> Result<Exit, Failure> {
     let id = text(lock, "id");
     let held = Held { client, asker, id: id.clone(), fence: lock["fence"].clone() };
-    // Counted from when it was given, so that our end of it is never later than the daemon's.
+    // Counted from when it was granted, so that our end of it is never later than the daemon's.
     let given = Time::parse(&text(lock, "since")).unwrap_or_default();
     let until = Time::parse(&text(lock, "until")).unwrap_or_default();
     let lease: Duration = until.since(given).into();
@@ -53,13 +53,13 @@ pub(super) async fn run(
     }
     match status.code() {
         Some(0) => Ok(Exit::Ok),
-        // As the command itself would have ended: whoever called us must not see a difference.
+        // The same exit code as the command's: our caller must not see a difference.
         Some(code) => std::process::exit(code),
         None => Err(Failure::failed("The command was killed")),
     }
 }
 
-/// A lock of ours.
+/// A lock that this process holds.
 struct Held<'a> {
     client: &'a Client,
     asker: &'a Asker,
@@ -87,17 +87,17 @@ impl Held<'_> {
                     next = asked + lease / 3;
                 }
                 Ok(Err(failure)) if failure.code == Exit::Lock => return failure,
-                // The daemon may be on its way back.
+                // The daemon may be restarting.
                 _ => next = Instant::now() + (lease / 20).max(SHORTEST),
             }
         }
     }
 }
 
-/// The command.
+/// The command that runs under the lock.
 struct Running {
     child: Child,
-    /// Whether it has a process group of its own; at a terminal it stays in ours.
+    /// True if it has a process group of its own; at a terminal it stays in ours.
     alone: bool,
 }
 
@@ -123,7 +123,7 @@ impl Running {
         Ok(Running { child, alone })
     }
 
-    /// Waits for its end; what we are told to do, it is told to do.
+    /// Waits for its end; signals that we receive are passed on to it.
     async fn ended(&mut self) -> std::process::ExitStatus {
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate()).ok(), signal(SignalKind::interrupt()).ok());
@@ -131,13 +131,13 @@ impl Running {
             tokio::select! {
                 status = self.child.wait() => return status.unwrap_or_default(),
                 _ = heard(&mut terminate) => self.tell(Signal::TERM),
-                // At a terminal it hears this by itself.
+                // At a terminal it receives this directly.
                 _ = heard(&mut interrupt) => if self.alone { self.tell(Signal::INT) },
             }
         }
     }
 
-    /// Ends it, kindly at first.
+    /// Ends it, gently at first.
     async fn end(&mut self) {
         self.tell(Signal::TERM);
         if tokio::time::timeout(GRACE, self.child.wait()).await.is_err() {
@@ -149,7 +149,7 @@ impl Running {
     fn tell(&self, signal: Signal) {
         let pid = self.child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         let Some(pid) = pid else { return };
-        // Gone already: then there is nobody to tell.
+        // If it is gone already, there is nothing to signal.
         let _ = match self.alone {
             true => kill_process_group(pid, signal),
             false => kill_process(pid, signal),

@@ -1,4 +1,4 @@
-//! `lock hook`: git's pre-commit hook, which refuses what somebody else has locked.
+//! `lock hook`: git's pre-commit hook, which refuses files locked by another holder.
 
 use std::fs;
 use std::io::Write;
@@ -13,10 +13,10 @@ use crate::cli::LockHook;
 use crate::daemon;
 use crate::exit::{Exit, Failure};
 
-/// How our hook is told apart from others.
+/// The line by which our hook is recognised.
 const MARK: &str = "# stafette lock hook";
 
-/// The name that the hook from before has while ours is there.
+/// The name of the previous hook while ours is installed.
 const BEFORE: &str = "pre-commit.before-stafette";
 
 pub(super) async fn run(context: &Context, action: LockHook) -> Result<Exit, Failure> {
@@ -104,7 +104,7 @@ exec {program} --project {root} lock check --staged
     )
 }
 
-/// For the shell, whatever is in it.
+/// Quotes a path for the shell.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }

@@ -1,4 +1,4 @@
-//! What a person typed, as a name within the project.
+//! Turns a path that a person typed into a name within the project.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,14 @@ use super::Context;
 use super::check::git;
 use crate::exit::Failure;
 
-/// Where the worktrees of agents lie.
+/// The folder of the agents' worktrees.
 const WORKTREES: &str = ".stafette/worktrees/worktrees";
 
 /// The folders that names are relative to.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
     pub(super) root: PathBuf,
-    /// Where we are within the project; empty in its folder, or outside of it.
+    /// The present folder within the project; empty in its root, or outside of it.
     here: PathBuf,
 }
 
@@ -27,7 +27,7 @@ impl Places {
         Ok(Places { root, here: here.unwrap_or_default() })
     }
 
-    /// Each as the daemon knows it.
+    /// The paths in the form that the daemon uses.
     pub(super) fn patterns(&self, typed: &[String]) -> Result<Vec<String>, Failure> {
         typed.iter().map(|text| self.pattern(text)).collect()
     }
@@ -62,13 +62,13 @@ impl Places {
     }
 }
 
-/// The path within the project. What lies in an agent's worktree has the name that it will have in
-/// the project.
+/// The path within the project. A file in an agent's worktree has the name that it will have in the
+/// project.
 pub(super) fn within(root: &Path, path: &Path) -> Option<PathBuf> {
     let inner = path.strip_prefix(root).ok()?;
     let Ok(work) = inner.strip_prefix(WORKTREES) else { return Some(inner.to_owned()) };
     let mut parts = work.components();
-    // The run and the agent; then the repository, which may be more than the project.
+    // The run and the agent; then the repository, which may be larger than the project.
     parts.next()?;
     parts.next()?;
     let prefix = git(root, &["rev-parse", "--show-prefix"]).unwrap_or_default();

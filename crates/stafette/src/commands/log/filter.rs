@@ -1,4 +1,4 @@
-//! Which events are shown, and in which words.
+//! Selects the events to show, and their vocabulary.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,7 +11,7 @@ use stafette_telemetry::journal;
 use crate::cli;
 use crate::exit::Failure;
 
-/// Which events are shown.
+/// Selects the events to show.
 #[derive(Debug)]
 pub(super) struct Filter {
     after: u64,
@@ -19,7 +19,7 @@ pub(super) struct Filter {
     agent: Option<String>,
     seed_names: bool,
     book: Book,
-    /// Who gives and takes each handoff.
+    /// The giver and the taker of each handoff.
     parties: BTreeMap<String, [String; 2]>,
 }
 
@@ -36,12 +36,12 @@ impl Filter {
         })
     }
 
-    /// Whether earlier events are needed to understand later ones.
+    /// True if earlier events are needed to understand later ones.
     pub(super) fn needs_all(&self) -> bool {
         self.agent.is_some() || self.seed_names
     }
 
-    /// What is shown of an event.
+    /// The entries to show for an event.
     pub(super) fn shown(&mut self, event: &Value) -> Vec<Value> {
         let told = self.tell(event);
         let at = event["at"].as_str().and_then(Time::parse);
@@ -57,7 +57,7 @@ impl Filter {
         self.agent.as_ref().is_none_or(|agent| who.contains(agent))
     }
 
-    /// The event in the words that are asked for, with those who have to do with it.
+    /// The event in the requested vocabulary, with the parties that it concerns.
     fn tell(&mut self, event: &Value) -> Vec<(Value, Vec<String>)> {
         if self.seed_names {
             let (Some(run), Some(at), Ok(known)) = (
@@ -90,7 +90,7 @@ impl Filter {
     }
 }
 
-/// A moment, or how long ago it was.
+/// A time, or a duration before now.
 fn moment(text: &str, now: Time) -> Result<Time, Failure> {
     if let Some(at) = Time::parse(text) {
         return Ok(at);

@@ -12,10 +12,10 @@ use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::plain;
 
-/// How long the daemon may take to hand over.
+/// The time limit for the daemon to hand over.
 const HAND_OVER: Duration = Duration::from_secs(60);
 
-/// How often it is looked at.
+/// The interval between two checks.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Shows generation after generation until none follows, or one waits for a person.

@@ -89,12 +89,12 @@ pub(super) fn question(options: &[&str]) -> Asked {
     Asked { run: run(), handoff }
 }
 
-/// What is seen of a run without a council.
+/// The input with the events of a run without a council.
 pub(super) fn looked(run: RunId, events: Vec<String>) -> Input {
     Input::Looked(Looked { run, events, council: None })
 }
 
-/// A council in which two of three have spoken, one of them twice as loud.
+/// A council in which two of three members have spoken, one of them with double weight.
 pub(super) fn council() -> CouncilView {
     let member = |name: &str, weight, signal: Option<Stance>| MemberView {
         member: name.parse().expect("a name"),
@@ -126,7 +126,7 @@ pub(super) fn council() -> CouncilView {
     }
 }
 
-/// One of each group, as the daemon may list them.
+/// One agent of each group, as the daemon may list them.
 pub(super) fn team(options: &[&str]) -> Snapshot {
     let long = "a-reviewer-with-quite-a-long-name";
     let agents = vec![

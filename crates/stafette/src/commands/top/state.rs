@@ -1,28 +1,28 @@
-//! What is on the screen and what a key does to it. Nothing here reads, waits or draws.
+//! The content of the screen, and the effect of each key. Nothing here reads, waits or draws.
 
 use serde::Deserialize;
 use stafette_core::{Handoff, HandoffId, RunId, Time};
 use stafette_engine::{AgentView, CouncilView, Group};
 
-/// The longest text that can be typed.
+/// The longest text that can be typed, in bytes.
 const LONGEST: usize = 2000;
 
-/// How far a page goes.
+/// The number of lines that a page key moves.
 const PAGE: usize = 8;
 
-/// How many events of a run are looked at.
+/// The number of events of a run that are read.
 const EVENTS: u64 = 40;
 
-/// What the daemon knows at a moment.
+/// The daemon's knowledge at a moment.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Snapshot {
     pub(super) agents: Vec<AgentView>,
     pub(super) questions: Vec<Asked>,
-    /// What fires, a sentence for each.
+    /// The alerts that fire, a sentence for each.
     pub(super) alerts: Vec<String>,
 }
 
-/// An open question, as the inbox gives it.
+/// An open question, in the form of the inbox.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct Asked {
     pub(super) run: RunId,
@@ -35,7 +35,7 @@ impl Asked {
     }
 }
 
-/// What was typed, whatever terminal it came from.
+/// A key, whichever terminal it came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Key {
     Char(char),
@@ -48,21 +48,21 @@ pub(super) enum Key {
     PageDown,
     Home,
     End,
-    /// Ctrl-C: always the way out.
+    /// Ctrl-C, which always leaves.
     Stop,
 }
 
-/// A run as somebody looked at it.
+/// The details of a run, as read from the daemon.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Looked {
     pub(super) run: RunId,
-    /// Its last events, a line each.
+    /// Its last events, one per line.
     pub(super) events: Vec<String>,
-    /// How its council stands, when one has met.
+    /// The state of its council; `None` when none has met.
     pub(super) council: Option<Box<CouncilView>>,
 }
 
-/// What arrives.
+/// An input for the state.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Input {
     Key(Key),
@@ -70,15 +70,15 @@ pub(super) enum Input {
     Resize,
     Tick(Time),
     Snapshot(Box<Snapshot>),
-    /// What was seen of a run.
+    /// The details of a run.
     Looked(Looked),
-    /// The daemon cannot be asked.
+    /// The daemon cannot be reached, with the reason.
     Trouble(String),
-    /// What came of an answer.
+    /// The outcome of an answer.
     Said(String),
 }
 
-/// What has to be done outside.
+/// An action for the caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Effect {
     Quit,
@@ -87,26 +87,26 @@ pub(super) enum Effect {
         run: RunId,
         after: u64,
     },
-    /// Answer a question.
+    /// Send an answer to a question.
     Answer(Answer),
-    /// Look into an agent's terminal.
+    /// Attach to an agent's terminal.
     Attach {
         run: RunId,
         agent: String,
     },
 }
 
-/// An answer that waits for a yes, and then is given.
+/// An answer that waits for a confirmation, and then is sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Answer {
     pub(super) run: RunId,
     pub(super) handoff: HandoffId,
     pub(super) text: String,
-    /// It was typed, and may be KEY=VALUE; an option is taken as it is.
+    /// True if it was typed, and may be KEY=VALUE; an option is taken as it is.
     pub(super) typed: bool,
 }
 
-/// What fills the screen.
+/// The view that fills the screen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Pane {
     #[default]
@@ -115,32 +115,32 @@ pub(super) enum Pane {
     Help,
 }
 
-/// What the last line asks for.
+/// The request on the last line.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) enum Prompt {
     #[default]
     None,
-    /// A word that the agents must fit.
+    /// A word that the agents must match.
     Filter,
-    /// An answer in one's own words.
+    /// An answer in the user's own words.
     Write(Answer),
-    /// A yes.
+    /// A confirmation of an answer.
     Confirm(Answer),
 }
 
-/// All of it.
+/// The state of the screen.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct State {
-    /// Nothing until the daemon has answered once.
+    /// The daemon's knowledge; `None` until it has answered once.
     pub(super) known: Option<Snapshot>,
     pub(super) now: Time,
     pub(super) pane: Pane,
     pub(super) prompt: Prompt,
     pub(super) filter: String,
     pub(super) events: Vec<String>,
-    /// How the council of the agent's run stands.
+    /// The state of the council of the selected agent's run.
     pub(super) council: Option<Box<CouncilView>>,
-    /// How many lines of the detail are above the screen.
+    /// The number of lines of the detail above the screen.
     pub(super) scroll: usize,
     pub(super) trouble: Option<String>,
     pub(super) said: Option<String>,
@@ -192,13 +192,13 @@ impl State {
         self.known.as_ref().map_or(&[], |known| &known.agents)
     }
 
-    /// The agent that is pointed at.
+    /// The agent that is selected in the list.
     pub(super) fn agent(&self) -> Option<&AgentView> {
         let (run, name) = self.selected.as_ref()?;
         self.agents().iter().find(|agent| agent.run == *run && agent.agent == *name)
     }
 
-    /// The open question of the agent that is pointed at.
+    /// The open question of the selected agent.
     pub(super) fn question(&self) -> Option<&Asked> {
         let agent = self.agent()?;
         let known = self.known.as_ref()?;
@@ -213,8 +213,8 @@ impl State {
         let before = self.agent().map(|agent| (agent.run, agent.seq));
         self.known = Some(snapshot);
         self.trouble = None;
-        // Whoever is pointed at stays so, wherever the list has put them; if they are gone, it is
-        // who took their place.
+        // The selected agent stays selected, wherever it is in the list; if it is gone, the one in
+        // its place is selected.
         if self.place().is_none() {
             self.point_at(place.unwrap_or(0));
         }
@@ -282,7 +282,7 @@ impl State {
         None
     }
 
-    /// Moves along the list.
+    /// Moves the selection along the list.
     fn walk(&mut self, key: Key) {
         match key {
             Key::Char('j') | Key::Down => self.go(|place| place + 1),
@@ -355,7 +355,7 @@ impl State {
         self.pane = Pane::Help;
     }
 
-    /// Forgets the events of another agent and asks for these.
+    /// Forgets the events of another agent and requests those of this one.
     fn look(&mut self) -> Option<Effect> {
         let agent = self.agent()?;
         Some(Effect::Look { run: agent.run, after: agent.seq.saturating_sub(EVENTS) })
@@ -366,7 +366,7 @@ impl State {
         self.shown().iter().position(|agent| agent.run == *run && agent.agent == *name)
     }
 
-    /// Points at somebody who is shown, when there is anybody.
+    /// Selects an agent that is shown, if there is one.
     fn settle(&mut self) {
         if self.place().is_none() {
             self.point_at(0);
@@ -392,7 +392,7 @@ impl State {
     }
 }
 
-/// What a group is called.
+/// The heading of a group.
 pub(super) fn heading(group: Group) -> &'static str {
     match group {
         Group::NeedsYou => "needs you",

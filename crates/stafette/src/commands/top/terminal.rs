@@ -1,4 +1,4 @@
-//! The terminal: taken over whole, and always given back.
+//! The user's terminal, taken over as a whole and always released.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,10 +14,10 @@ use super::view::{self, Theme};
 /// Keys that may wait to be handled.
 const QUEUE: usize = 64;
 
-/// How long the terminal is read before somebody else may have it.
+/// The time for which the terminal is read before another reader may have it.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// A terminal that shows nothing but us. It is given back when this is dropped, and on a panic
+/// A terminal that shows only this program. It is released when this is dropped, and on a panic
 /// before the panic is reported.
 #[derive(Debug)]
 pub(super) struct Terminal {
@@ -42,12 +42,12 @@ impl Drop for Terminal {
     }
 }
 
-/// What is typed. Reading a terminal cannot be called off, so it has a thread that nobody waits
+/// The typed keys. Reading a terminal cannot be cancelled, so it has a thread that no one waits
 /// for; the channel closes when the terminal is gone.
 #[derive(Debug)]
 pub(super) struct Keys {
     typed: mpsc::Receiver<Input>,
-    /// Whether somebody else reads the terminal; held while we do.
+    /// True while another reader has the terminal; locked while we read.
     resting: Arc<Mutex<bool>>,
 }
 
@@ -80,13 +80,13 @@ impl Keys {
         self.typed.recv().await
     }
 
-    /// Leaves the terminal to somebody else, or reads it again. Once this returns, it is so.
+    /// Leaves the terminal to another reader, or reads it again. Takes effect before it returns.
     pub(super) fn rest(&self, rest: bool) {
         *self.resting.lock().unwrap_or_else(PoisonError::into_inner) = rest;
     }
 }
 
-/// What is typed within a moment; nothing while somebody else reads the terminal.
+/// The keys typed within a short time; `None` while another reader has the terminal.
 fn next(resting: &Mutex<bool>) -> Option<io::Result<Option<Event>>> {
     let resting = resting.lock().unwrap_or_else(PoisonError::into_inner);
     let read = || match event::poll(GLANCE)? {

@@ -1,16 +1,16 @@
-//! Text that fits: cut, wrapped, and without anything that steers the terminal.
+//! Text for a terminal: cut, wrapped, and without control sequences.
 
 use stafette_core::Time;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::output::plain;
 
-/// How many columns a text takes.
+/// The width of a text, in columns.
 pub(super) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// One line of exactly `room` columns: filled up, or cut with a mark that it was.
+/// One line of exactly `room` columns: padded, or cut with a mark.
 pub(crate) fn cell(text: &str, room: usize) -> String {
     let cut = cut(text, room);
     let rest = room.saturating_sub(width(&cut));
@@ -27,7 +27,7 @@ pub(super) fn cut(text: &str, room: usize) -> String {
     format!("{}…", &line[..end(&line, room)])
 }
 
-/// Lines of at most `room` columns, broken between words where that is possible.
+/// Lines of at most `room` columns, broken between words where possible.
 pub(super) fn wrap(text: &str, room: usize) -> Vec<String> {
     let room = room.max(2);
     let mut lines = Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn wrap(text: &str, room: usize) -> Vec<String> {
     lines
 }
 
-/// Where the first `room` columns end.
+/// The byte position at which the first `room` columns end.
 fn end(line: &str, room: usize) -> usize {
     let mut used = 0;
     let over = line.char_indices().find(|(_, letter)| {
@@ -61,13 +61,13 @@ fn end(line: &str, room: usize) -> usize {
     over.map_or(line.len(), |(end, _)| end)
 }
 
-/// How long it has been, in at most four letters.
+/// The elapsed time, in at most four letters.
 pub(super) fn elapsed(since: &str, now: Time) -> String {
     let Some(since) = Time::parse(since) else { return String::new() };
     span(now.since(since).0 / 1000)
 }
 
-/// How long it will be; nothing when it has passed.
+/// The remaining time; `None` when it has passed.
 pub(super) fn remaining(until: &str, now: Time) -> Option<String> {
     let until = Time::parse(until).filter(|until| *until > now)?;
     Some(span(until.since(now).0.div_ceil(1000)))

@@ -1,4 +1,4 @@
-//! How it looks. Says nothing by colour alone.
+//! Draws the screen. Nothing is expressed by colour alone.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::output::count;
 
 mod detail;
 
-/// What a place on the screen means.
+/// The meaning of a place on the screen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Tone {
     Yours,
@@ -27,7 +27,7 @@ enum Tone {
     Head,
 }
 
-/// Whether colours are wanted.
+/// The choice of colours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Theme {
     pub(super) colour: bool,
@@ -47,7 +47,7 @@ impl Theme {
     }
 }
 
-/// Draws everything. The state learns how far its detail can be scrolled.
+/// Draws everything. Sets in the state how far its detail can be scrolled.
 pub(super) fn draw(frame: &mut Frame, state: &mut State, theme: Theme) {
     let parts = [Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)];
     let [top, body, bottom] = Layout::vertical(parts).areas(frame.area());
@@ -130,7 +130,7 @@ fn list(frame: &mut Frame, state: &State, theme: Theme, body: Rect) {
     frame.render_widget(Paragraph::new(lines), body);
 }
 
-/// What is shown instead of agents: what to type.
+/// The text in place of agents: the commands to type.
 fn nobody(state: &State) -> Vec<String> {
     let lines = match (&state.known, state.agents().is_empty()) {
         (None, _) => vec!["Looking …".to_owned()],
@@ -151,7 +151,7 @@ fn nobody(state: &State) -> Vec<String> {
     std::iter::once(String::new()).chain(lines).collect()
 }
 
-/// How wide the columns are; those without room are left out.
+/// The widths of the columns; those without room are left out.
 struct Columns {
     name: usize,
     run: bool,
@@ -159,7 +159,7 @@ struct Columns {
     doing: usize,
 }
 
-/// A mark, a space, and the longest word for how an agent is.
+/// The width of a mark, a space, and the longest word for an agent's state.
 const HOW: usize = 11;
 
 impl Columns {
@@ -198,7 +198,7 @@ impl Columns {
     }
 }
 
-/// A mark and a word for how an agent is.
+/// A mark and a word for an agent's state.
 fn how(agent: &AgentView) -> (char, &'static str, Tone) {
     match (agent.group, agent.session) {
         (Group::NeedsYou, _) => ('!', "asks", Tone::Yours),
@@ -236,7 +236,7 @@ fn footer(state: &State, theme: Theme, room: usize) -> Line<'static> {
     Line::styled(text, theme.style(tone))
 }
 
-/// What is being typed: of a long text its end.
+/// The text that is being typed: of a long text, its end.
 fn typed(label: &str, text: &str, room: usize) -> String {
     let mut text = text.to_owned();
     while width(label) + width(&text) + 1 > room && !text.is_empty() {

@@ -9,7 +9,7 @@ fn state(options: &[&str]) -> State {
     state
 }
 
-/// Types this, and returns what has to be done because of the last key.
+/// Types these keys, and returns the effect of the last one.
 fn types(state: &mut State, keys: &str) -> Option<Effect> {
     let key = |letter| match letter {
         '\n' => Key::Enter,
@@ -81,7 +81,7 @@ fn b_13_an_answer_can_be_typed_and_belongs_to_the_question_it_was_typed_for() {
     types(&mut state, "\nafunders\x08\x08\x08\x08\x08\x08ounders for q?\n");
     let Prompt::Confirm(answer) = &state.prompt else { panic!("{:?}", state.prompt) };
     assert_eq!((answer.text.as_str(), answer.typed), ("founders for q?", true));
-    // Meanwhile somebody else answers, and the agent asks no more.
+    // Meanwhile another person answers, and the agent asks no more.
     let mut next = team(&[]);
     next.agents[3] = agent("writer", Group::Working, "writes");
     state.update(Input::Snapshot(Box::new(next)));

@@ -1,4 +1,4 @@
-//! All there is to know about one agent, the most urgent first.
+//! The details of one agent, the most urgent first.
 
 use ratatui::text::{Line, Span};
 use stafette_engine::{AgentView, CouncilView, Work};
@@ -11,7 +11,7 @@ use crate::commands::status;
 /// When there is room for fewer events than this …
 const FEW: usize = 3;
 
-/// … so many are shown to those who scroll.
+/// … this many are shown to a user who scrolls.
 const EVENTS: usize = 8;
 
 struct Page {
