@@ -1731,52 +1731,52 @@ export interface components {
         RunId: string;
         /** @description A run as people and programs see it. */
         RunView: {
-            /** @description Its name. */
+            /** @description The id of the run. */
             run: components["schemas"]["RunId"];
-            /** @description The workflow's name. */
+            /** @description The name of the run's workflow. */
             workflow: string;
-            /** @description What the user asked for. */
+            /** @description The request of the user. */
             request: string;
-            /** @description Where it stands, in a word. */
+            /** @description The status of the run, as one word. */
             status: string;
-            /** @description What it waits for, when it waits. */
+            /** @description The reason why it waits; `None` when it does not. */
             waiting_on?: string | null;
-            /** @description Why it ended, when it has. */
+            /** @description The reason why it ended; `None` while it continues. */
             why?: string | null;
             /**
              * Format: uint32
-             * @description Which generation of its team it is, when it is one.
+             * @description The number of the generation of its team; `None` when it is not a generation.
              */
             generation?: number | null;
-            /** @description Who is at work. */
+            /** @description The names of the agents at work. */
             working: string[];
             /**
              * Format: uint64
-             * @description Its last event.
+             * @description The sequence number of its last event.
              */
             seq: number;
-            /** @description When it began. */
+            /** @description The start time of the run, in UTC. */
             created_at: string;
-            /** @description When it last changed. */
+            /** @description The time of its last change, in UTC. */
             updated_at: string;
-            /** @description Handoffs that wait for the budget, with the reason. */
+            /** @description Handoffs that wait for the budget, each with the reason. */
             held?: components["schemas"]["Held"][];
-            /** @description Counts. */
+            /** @description Counts of handoffs, refusals, attempts and other events. */
             tally: components["schemas"]["Tally"];
-            /** @description Money and tokens. */
+            /** @description Money and tokens: limits and consumption. */
             purse: components["schemas"]["Purse"];
-            /** @description How it gets on in its phases, when its workflow has some. */
+            /** @description The progress through its phases; `None` when its workflow has none. */
             phases?: components["schemas"]["PhasesView"] | null;
-            /** @description How its council stands, when one has met. */
+            /** @description The state of its council; `None` when none has met. */
             council?: components["schemas"]["CouncilView"] | null;
         };
-        /** @description A handoff whose next turn waits although its moment has come. */
+        /** @description A handoff whose next turn is due but waits. */
         Held: {
-            /** @description The handoff. */
+            /** @description The id of the handoff. */
             handoff: components["schemas"]["HandoffId"];
             /** @description The agent whose turn it would be. */
             agent: string;
-            /** @description What it waits for, in a sentence. */
+            /** @description The reason for the wait, in a sentence. */
             why: string;
         };
         /** @description The id of a handoff, numbered within its run: `h7`. */
@@ -1985,17 +1985,17 @@ export interface components {
         Forecast: "unmetered" | {
             known: components["schemas"]["Usage"];
         };
-        /** @description How a run got on in its phases. */
+        /** @description The progress of a run through its phases. */
         PhasesView: {
-            /** @description The task, by the name that requests and answers carry. */
+            /** @description The id of the task in requests and answers. */
             task_id: string;
-            /** @description Which one it is in. */
+            /** @description The current phase; `None` when none is in progress. */
             now?: ("research" | "write" | "validate" | "parallel") | null;
-            /** @description The parts of that one, one for each agent. */
+            /** @description The parts of the current phase, one for each agent. */
             parts?: components["schemas"]["Part"][];
-            /** @description Those that were entered, in order. */
+            /** @description The phases that were entered, in order. */
             phases: components["schemas"]["PhaseLine"][];
-            /** @description What summaries saved, all phases together. */
+            /** @description The tokens that summaries saved, over all phases. */
             saving: components["schemas"]["Saving"];
         };
         /** @description One agent's part in a phase. */
@@ -2065,7 +2065,7 @@ export interface components {
             /** @description The problem, if there is one. */
             problem?: string | null;
         };
-        /** @description One phase. */
+        /** @description One phase of a run. */
         PhaseLine: {
             /**
              * Format: uint
@@ -2087,7 +2087,7 @@ export interface components {
             tokens: components["schemas"]["Tokens"];
             /** @description The tokens saved by handing on a summary. */
             saving: components["schemas"]["Saving"];
-            /** @description What it usually takes, in tokens. */
+            /** @description The typical size of the phase, in tokens; `None` for parallel phases, which have no figure. */
             typical?: components["schemas"]["Typical"] | null;
         };
         /** @description The effect of a summary on what the next phase has to read, in tokens. */
@@ -2121,67 +2121,67 @@ export interface components {
              */
             total: number;
         };
-        /** @description How a council stands. */
+        /** @description The state of a council. */
         CouncilView: {
             /** @description The handoff that it decides on; missing in what older versions recorded. */
             handoff?: components["schemas"]["HandoffId"] | null;
-            /** @description What about. */
+            /** @description The topic that it decides on. */
             topic: string;
             /**
              * Format: uint32
-             * @description How often each member may speak.
+             * @description The maximum number of turns of each member.
              * @default 0
              */
             limit: number;
-            /** @description Who has a voice, in the order in which they speak. */
+            /** @description The members with a vote, in the order in which they speak. */
             members: components["schemas"]["MemberView"][];
-            /** @description Whether nobody may know yet who votes how: the first vote is blind, and not everyone has voted. */
+            /** @description True while votes are secret: the first vote is blind, and not every member has voted. */
             sealed: boolean;
             /**
              * Format: uint32
-             * @description The weight of those who agree, as far as it may be known.
+             * @description The weight of the members that agree, as far as it is public.
              */
             agreed: number;
             /**
              * Format: uint32
-             * @description The weight that is needed.
+             * @description The weight that a decision needs.
              */
             needed: number;
             /**
              * Format: uint32
-             * @description The weight of all.
+             * @description The weight of all members.
              */
             total: number;
-            /** @description How it ended, when it has. */
+            /** @description The decision; `None` while the council continues. */
             decision?: components["schemas"]["Decision"] | null;
-            /** @description The same in a sentence. */
+            /** @description The decision in a sentence. */
             why?: string | null;
-            /** @description The whole verdict, when it has ended. */
+            /** @description The whole verdict; `None` while the council continues. */
             verdict?: components["schemas"]["Verdict"] | null;
-            /** @description The key decisions that members hold to be settled, the first one first. */
+            /** @description The key decisions that members consider settled, in the order in which they were made. */
             decisions?: string[];
             /** @description The topic that members want to discuss next. */
             next_topic?: string | null;
         };
         /** @description A member of a council. */
         MemberView: {
-            /** @description Who. */
+            /** @description The name of the agent. */
             member: components["schemas"]["AgentName"];
             /**
              * Format: uint32
-             * @description How much its voice counts.
+             * @description The weight of its vote.
              */
             weight: number;
             /**
              * Format: uint32
-             * @description How often it has spoken.
+             * @description The number of turns in which it has spoken.
              */
             turns: number;
-            /** @description Where it stands; nothing before it has said so, and while nobody may know it. */
+            /** @description Its stance; `None` before it has stated one, and while votes are secret. */
             signal?: components["schemas"]["Stance"] | null;
-            /** @description The reason that it gave for its signal. */
+            /** @description The reason that it gave for its stance. */
             reason?: string;
-            /** @description The handoff in which it is speaking, while it is. */
+            /** @description The handoff in which it is speaking now, if it is. */
             speaks_in?: components["schemas"]["HandoffId"] | null;
         };
         /** @description The name of an agent of a workflow. */
@@ -2348,43 +2348,43 @@ export interface components {
         };
         /** @description A run, with its full state if requested. */
         RunDetail: {
-            /** @description Its name. */
+            /** @description The id of the run. */
             run: components["schemas"]["RunId"];
-            /** @description The workflow's name. */
+            /** @description The name of the run's workflow. */
             workflow: string;
-            /** @description What the user asked for. */
+            /** @description The request of the user. */
             request: string;
-            /** @description Where it stands, in a word. */
+            /** @description The status of the run, as one word. */
             status: string;
-            /** @description What it waits for, when it waits. */
+            /** @description The reason why it waits; `None` when it does not. */
             waiting_on?: string | null;
-            /** @description Why it ended, when it has. */
+            /** @description The reason why it ended; `None` while it continues. */
             why?: string | null;
             /**
              * Format: uint32
-             * @description Which generation of its team it is, when it is one.
+             * @description The number of the generation of its team; `None` when it is not a generation.
              */
             generation?: number | null;
-            /** @description Who is at work. */
+            /** @description The names of the agents at work. */
             working: string[];
             /**
              * Format: uint64
-             * @description Its last event.
+             * @description The sequence number of its last event.
              */
             seq: number;
-            /** @description When it began. */
+            /** @description The start time of the run, in UTC. */
             created_at: string;
-            /** @description When it last changed. */
+            /** @description The time of its last change, in UTC. */
             updated_at: string;
-            /** @description Handoffs that wait for the budget, with the reason. */
+            /** @description Handoffs that wait for the budget, each with the reason. */
             held?: components["schemas"]["Held"][];
-            /** @description Counts. */
+            /** @description Counts of handoffs, refusals, attempts and other events. */
             tally: components["schemas"]["Tally"];
-            /** @description Money and tokens. */
+            /** @description Money and tokens: limits and consumption. */
             purse: components["schemas"]["Purse"];
-            /** @description How it gets on in its phases, when its workflow has some. */
+            /** @description The progress through its phases; `None` when its workflow has none. */
             phases?: components["schemas"]["PhasesView"] | null;
-            /** @description How its council stands, when one has met. */
+            /** @description The state of its council; `None` when none has met. */
             council?: components["schemas"]["CouncilView"] | null;
             /** @description Reason why the run cannot continue at the moment; left out if it can. */
             trouble?: string | null;
@@ -3283,26 +3283,26 @@ export interface components {
              */
             within: number | null;
         };
-        /** @description The way of the work to one handoff, the user's request first. */
+        /** @description The path of the work to one handoff, beginning with the user's request. */
         Explanation: {
-            /** @description The run. */
+            /** @description The id of the run. */
             run: components["schemas"]["RunId"];
-            /** @description What the user asked for. */
+            /** @description The request of the user. */
             request: string;
-            /** @description What has become of it so far, and why. */
+            /** @description The outcome so far, with the reason. */
             outcome: string;
-            /** @description Each handoff on the way, and the one that was asked about last. */
+            /** @description Each handoff on the path; the one that was asked about is last. */
             legs: components["schemas"]["Leg"][];
         };
-        /** @description One handoff on the way. */
+        /** @description One handoff on the path. */
         Leg: {
-            /** @description Which one. */
+            /** @description The id of the handoff. */
             id: components["schemas"]["HandoffId"];
-            /** @description How it stands. */
+            /** @description The state of the handoff. */
             state: string;
-            /** @description All of it. */
+            /** @description The handoff in full. */
             handoff: components["schemas"]["HandoffView"];
-            /** @description What became of it, event by event. */
+            /** @description The events of this handoff, in order. */
             events: unknown[];
         };
         /** @description A handoff as people and programs see it: admitted, or refused with the rule. */
@@ -3550,26 +3550,26 @@ export interface components {
              */
             by: components["schemas"]["By"];
         };
-        /** @description What costs are added up by. */
+        /** @description The key by which costs are added up. */
         By: "run" | "agent" | "day";
-        /** @description What was spent. */
+        /** @description The consumption of the project. */
         Cost: {
-            /** @description What it is added up by. */
+            /** @description The key by which the lines are added up. */
             by: components["schemas"]["By"];
-            /** @description One line each. */
+            /** @description One line for each run, agent or day. */
             lines: components["schemas"]["CostLine"][];
-            /** @description All of it. */
+            /** @description The total over all runs. */
             total: components["schemas"]["CostLine"];
         };
-        /** @description What one of them spent. */
+        /** @description The consumption of one run, agent or day. */
         CostLine: {
             /** @description The run, the agent or the day; empty for all. */
             of: string;
-            /** @description What the run was asked for. */
+            /** @description The request of the run; empty unless the lines are by run. */
             request?: string;
             /**
              * Format: uint64
-             * @description Turns that ended.
+             * @description The number of turns that ended.
              */
             turns: number;
             /**
@@ -3583,9 +3583,9 @@ export interface components {
              * @default 0
              */
             money: components["schemas"]["Usd"];
-            /** @description What is set aside for turns that are out. */
+            /** @description The tokens and money set aside for turns in progress. */
             reserved: components["schemas"]["Usage"];
-            /** @description How long agents worked; a day does not know. */
+            /** @description The working time of agents; zero in a line for a day, where it is not known. */
             worked: components["schemas"]["Millis"];
         };
         /** @description Point to fork from; the present if left out. */
@@ -3629,13 +3629,13 @@ export interface components {
             /** @description Run that passes the note on: the newest generation. */
             run: components["schemas"]["RunId"];
         };
-        /** @description What the next generation reads first. */
+        /** @description The text that the next generation reads first. */
         Briefing: {
-            /** @description The run that it is about. */
+            /** @description The run that it describes. */
             run: components["schemas"]["RunId"];
-            /** @description In at most 2 KB. */
+            /** @description The briefing, at most 2 KB long. */
             briefing: string;
-            /** @description The same run in a few sentences. */
+            /** @description A summary of the same run, in a few sentences. */
             narrative: string;
         };
         /** @description The state of a team, for the next orchestrator. */
@@ -3725,13 +3725,13 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description A team, generation by generation. */
+        /** @description The generations of a team. */
         Ancestry: {
-            /** @description The run that it is about. */
+            /** @description The run that it describes. */
             run: components["schemas"]["RunId"];
-            /** @description Where it stands among the others. */
+            /** @description The place of the run among the generations. */
             lineage: components["schemas"]["Lineage"];
-            /** @description Those before it, the oldest first. */
+            /** @description The generations before it, the oldest first. */
             history: components["schemas"]["PastRun"][];
         };
         /** @description The state of a council, during and after its discussion. */
@@ -4118,62 +4118,62 @@ export interface components {
         };
         /** @description An agent of a run, as people and programs see it. */
         AgentView: {
-            /** @description Its run. */
+            /** @description The id of the agent's run. */
             run: components["schemas"]["RunId"];
-            /** @description The digits of the run that people type. */
+            /** @description The short form of the run's id that people type. */
             short: string;
-            /** @description What the user asked for. */
+            /** @description The request of the user that the run works on. */
             request: string;
-            /** @description Where the run stands, in a word. */
+            /** @description The status of the run, as one word. */
             status: string;
             /**
              * Format: uint64
-             * @description The run's last event.
+             * @description The sequence number of the run's last event.
              */
             seq: number;
-            /** @description Its name; `orchestrator` when Stafette itself asks. */
+            /** @description The name of the agent; `orchestrator` when Stafette itself asks. */
             agent: string;
-            /** @description What it means to the person who looks. */
+            /** @description The urgency group that the agent is in. */
             group: components["schemas"]["Group"];
-            /** @description How its process stands, when that is known. */
+            /** @description The state of its process; `None` when it is not known. */
             session?: components["schemas"]["SessionState"] | null;
-            /** @description What it is doing: in its own words, when it says something. */
+            /** @description The current activity: the agent's own words if it reported some. */
             doing: string;
-            /** @description Since when. */
+            /** @description The time at which this activity began. */
             since: string;
-            /** @description Until when at the latest, when that is known. */
+            /** @description The latest time at which it ends; `None` when there is no deadline. */
             until?: string | null;
-            /** @description What it is working on, or waits with. */
+            /** @description The handoff that it works on or waits with; `None` when it has none. */
             work?: components["schemas"]["Work"] | null;
-            /** @description The question that it asked and that is open. */
+            /** @description The open question that it asked, if any. */
             question?: components["schemas"]["HandoffId"] | null;
-            /** @description What it has used so far. */
+            /** @description The tokens and money that it has used so far. */
             spent: components["schemas"]["Usage"];
         };
-        /** @description What an agent means to the person who looks; the order is the order of urgency. */
+        /** @description The urgency of an agent for the person who looks at it, most urgent first. */
         Group: "needs_you" | "working" | "waiting" | "idle" | "done";
         /** @description A handoff in an agent's hands. */
         Work: {
-            /** @description The handoff. */
+            /** @description The id of the handoff. */
             handoff: components["schemas"]["HandoffId"];
-            /** @description Where it stands, in a word. */
+            /** @description The state of the handoff, as one word. */
             state: string;
-            /** @description Who gave it. */
+            /** @description The name of the giver. */
             from: string;
-            /** @description Why. */
+            /** @description The reason that the giver stated for the handoff. */
             reason: string;
-            /** @description What it is about. */
+            /** @description The summary of the work. */
             summary: string;
-            /** @description The names of what came along. */
+            /** @description The names of the inputs that came with it. */
             inputs: string[];
             /**
              * Format: uint32
-             * @description How often it has gone round its loop, from 1.
+             * @description The round of its loop, counted from 1.
              */
             round: number;
             /**
              * Format: uint32
-             * @description Which try, from 1.
+             * @description The number of the attempt, counted from 1.
              */
             attempt: number;
         };
@@ -4554,24 +4554,24 @@ export interface components {
             /** @description Receiver of the comment: nobody, the author in its run, or a later run. */
             heard: components["schemas"]["Heard2"];
         };
-        /** @description Who gets to hear what was said about a set. */
+        /** @description The receiver of a comment on a set. */
         Heard2: {
             /** @constant */
             by: "nobody";
         } | {
             /** @constant */
             by: "agent";
-            /** @description Which run. */
+            /** @description The run in which the agent receives it. */
             run: components["schemas"]["RunId"];
         } | {
             /** @constant */
             by: "next_generation";
-            /** @description The run that it follows. */
+            /** @description The run that this generation follows. */
             after: components["schemas"]["RunId"];
         } | {
             /** @constant */
             by: "revision";
-            /** @description Which run. */
+            /** @description The run that was started. */
             run: components["schemas"]["RunId"];
         };
         /** @description The outcome of a renewal. */
@@ -8211,7 +8211,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The way of the work to one handoff, the user's request first. */
+            /** @description The path of the work to one handoff, beginning with the user's request. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8245,7 +8245,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The way of the work to one handoff, the user's request first. */
+            /** @description The path of the work to one handoff, beginning with the user's request. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8425,7 +8425,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was spent. */
+            /** @description The consumption of the project. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8531,7 +8531,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What the next generation reads first. */
+            /** @description The text that the next generation reads first. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8595,7 +8595,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A team, generation by generation. */
+            /** @description The generations of a team. */
             200: {
                 headers: {
                     [name: string]: unknown;
