@@ -127,8 +127,8 @@ fn caught(sabotage: Sabotage) -> Box<Violation> {
 }
 
 #[test]
-fn b_15_two_hundred_seeds_hold_every_invariant() {
-    let seeds = number("STAFETTE_SIM_SEEDS").unwrap_or(200);
+fn b_15_three_hundred_seeds_hold_every_invariant() {
+    let seeds = number("STAFETTE_SIM_SEEDS").unwrap_or(300);
     let from = number("STAFETTE_SIM_FROM").unwrap_or(0);
     let mut counts = Counts::default();
     let (mut steps, mut crashes, mut days) = (0, 0, 0);

@@ -62,7 +62,12 @@ fn known(run: &Run, handoff: &Handoff) -> Option<Usage> {
     if agent.estimate.is_some() {
         return agent.estimate;
     }
-    match run.purse.forecasts.as_ref()?.get(name.as_str())? {
+    let Some(forecasts) = &run.purse.forecasts else {
+        // Runs of older releases have no forecasts, and count on a twentieth of their budget.
+        let limit = &run.purse.limit;
+        return Some(Usage { tokens: limit.tokens / 20, money: Usd(limit.money.0 / 20) });
+    };
+    match forecasts.get(name.as_str())? {
         Forecast::Unmetered => Some(Usage::default()),
         Forecast::Known(most) => Some(*most),
     }
