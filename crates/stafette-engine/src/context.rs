@@ -22,7 +22,7 @@ pub(crate) struct EngineContext {
     pub(crate) locks: LockManager,
     pub(crate) own: ManagedProgram,
     /// Asked before a run or a turn begins; `None` when there are no hooks.
-    pub(crate) warden: Option<Arc<dyn Interceptor>>,
+    pub(crate) interceptor: Option<Arc<dyn Interceptor>>,
     /// Inspects inputs before they are decided; `None` when nothing needs inspection.
     pub(crate) gate: Option<Arc<dyn Gate>>,
 }
@@ -31,7 +31,7 @@ impl EngineContext {
     pub(crate) fn new(
         settings: Settings,
         locks: LockManager,
-        warden: Option<Arc<dyn Interceptor>>,
+        interceptor: Option<Arc<dyn Interceptor>>,
         gate: Option<Arc<dyn Gate>>,
     ) -> Self {
         let settings = Arc::new(settings);
@@ -43,7 +43,7 @@ impl EngineContext {
             settings,
             locks,
             own: ManagedProgram::default(),
-            warden,
+            interceptor,
             gate,
         }
     }

@@ -63,7 +63,7 @@ impl Sessions {
         queue: &mpsc::WeakSender<Message>,
         shown: &watch::Sender<Shown>,
     ) {
-        let EngineContext { settings, places, terminals, warden, .. } = context;
+        let EngineContext { settings, places, terminals, interceptor, .. } = context;
         for key in plan.stop {
             if let Some(words) = self.out.remove(&key) {
                 // The session is gone if it gave its result: then there is nothing to stop.
@@ -111,7 +111,8 @@ impl Sessions {
             let settings = settings.clone();
             let told = self.told.clone();
             let terminals = terminals.clone();
-            let warden = warden.clone().map(|warden| (warden, run.workflow.clone()));
+            let interceptor =
+                interceptor.clone().map(|interceptor| (interceptor, run.workflow.clone()));
             let pump = Pump {
                 key: job.order.key,
                 agent: job.order.agent.clone(),
@@ -122,7 +123,7 @@ impl Sessions {
                 told,
                 terminals,
                 rules: run.workflow.changes.clone(),
-                warden,
+                interceptor,
                 queue,
                 lease: Duration::from_millis(run.workflow.limits.lease.0),
                 shown: shown.subscribe(),
@@ -216,7 +217,7 @@ struct Pump {
     /// The rules for changes that it proposes.
     rules: ChangeRules,
     /// The interceptor to ask before the session begins, and the workflow that it checks against.
-    warden: Option<(Arc<dyn Interceptor>, Arc<Workflow>)>,
+    interceptor: Option<(Arc<dyn Interceptor>, Arc<Workflow>)>,
     queue: mpsc::Sender<Message>,
     /// The time for which an earlier delivery of the turn may continue on its own.
     lease: Duration,
@@ -247,8 +248,8 @@ impl Pump {
             Err(message) => return self.does_not_start(FailureKind::Fatal, message).await,
         };
         let (folder, order) = (job.folder.clone(), job.order.clone());
-        if let Some((warden, workflow)) = &self.warden {
-            let asked = warden.before_turn(workflow, &job.order, &folder);
+        if let Some((interceptor, workflow)) = &self.interceptor {
+            let asked = interceptor.before_turn(workflow, &job.order, &folder);
             let verdict = tokio::select! {
                 biased;
                 // No session has begun, so there is nothing to permit.

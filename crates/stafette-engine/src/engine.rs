@@ -129,7 +129,7 @@ impl Engine {
     pub async fn open_with(
         store: Arc<dyn Store>,
         settings: Settings,
-        warden: Option<Arc<dyn Interceptor>>,
+        interceptor: Option<Arc<dyn Interceptor>>,
         gate: Option<Arc<dyn Gate>>,
     ) -> Result<Engine, EngineError> {
         let head = store.head().await?;
@@ -137,7 +137,7 @@ impl Engine {
         let engine = Engine {
             source: Source::new(store.clone(), head),
             store,
-            context: EngineContext::new(settings, desk, warden, gate),
+            context: EngineContext::new(settings, desk, interceptor, gate),
             runs: Arc::default(),
             stopping: watch::Sender::new(false),
             released: watch::Sender::new(false),
@@ -590,8 +590,8 @@ impl Engine {
         &self.context.settings
     }
 
-    pub(crate) fn warden(&self) -> Option<&Arc<dyn Interceptor>> {
-        self.context.warden.as_ref()
+    pub(crate) fn interceptor(&self) -> Option<&Arc<dyn Interceptor>> {
+        self.context.interceptor.as_ref()
     }
 
     pub(crate) fn gate(&self) -> Option<&Arc<dyn Gate>> {

@@ -100,14 +100,14 @@ impl Engine {
 
     /// Asks the hooks before a turn is taken for the first time; one that they refuse has failed.
     async fn may_begin(&self, run: RunId, order: &TurnOrder) -> Result<(), EngineError> {
-        let Some(warden) = self.warden() else { return Ok(()) };
+        let Some(interceptor) = self.interceptor() else { return Ok(()) };
         let state = self.state(run).await?;
         let handoff = state.handoff(order.key.handoff);
         if !handoff.is_some_and(|handoff| matches!(handoff.state, State::Ordered(_))) {
             return Ok(());
         }
         let folder = &self.settings().project;
-        let verdict = warden.before_turn(&state.workflow, order, folder).await;
+        let verdict = interceptor.before_turn(&state.workflow, order, folder).await;
         self.alert(run, verdict.alerts).await;
         let Some(why) = verdict.refusal else { return Ok(()) };
         let why = self.redacted(why);

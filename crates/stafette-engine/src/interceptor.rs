@@ -65,8 +65,8 @@ impl Engine {
         if let Some(gate) = self.gate() {
             gate.begins(beginning.workflow).map_err(|why| EngineError::Objected { why })?;
         }
-        let Some(warden) = self.warden() else { return Ok(Vec::new()) };
-        let HookDecision { refusal, alerts } = warden.before_run(beginning).await;
+        let Some(interceptor) = self.interceptor() else { return Ok(Vec::new()) };
+        let HookDecision { refusal, alerts } = interceptor.before_run(beginning).await;
         refusal.map_or(Ok(alerts), |why| Err(EngineError::Blocked { why: self.redacted(why) }))
     }
 
