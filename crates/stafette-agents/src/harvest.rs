@@ -72,6 +72,8 @@ pub(crate) struct Harvest {
     failure: Option<Failure>,
     /// Whether the program runs on, so that only what it printed says that the turn is over.
     runs_on: bool,
+    /// True if a program that leaves with exit status 0 has answered by that.
+    by_exit: bool,
 }
 
 impl Harvest {
@@ -98,12 +100,18 @@ impl Harvest {
             trouble: None,
             failure: None,
             runs_on: false,
+            by_exit: false,
         }
     }
 
     /// The same, of a program that did not leave with the end of the turn.
     pub(crate) fn of_one_that_runs_on(self) -> Self {
         Harvest { runs_on: true, ..self }
+    }
+
+    /// The same, of a program whose exit status is its answer.
+    pub(crate) fn answered_by_exit(self, by_exit: bool) -> Self {
+        Harvest { by_exit, ..self }
     }
 
     /// The turn has failed, whatever its exit status will be.
@@ -337,6 +345,11 @@ impl Harvest {
         let moves = !self.offers.is_empty()
             || self.vote.is_some()
             || self.response.as_ref().is_some_and(|response| self.runs_on || steers(response));
+        let answers = self.response.is_some()
+            || !self.offers.is_empty()
+            || self.vote.is_some()
+            || self.sets > 0
+            || self.by_exit;
         let mut response = self.response.unwrap_or_else(|| Response {
             summary,
             ..Response::new(self.agent.clone(), Outcome::Resolved)
@@ -354,6 +367,7 @@ impl Harvest {
             usage: response.usage,
             fingerprint: None,
             said: Said { vote: self.vote, ..Said::default() },
+            unanswered: !answers,
             response,
         }))
     }

@@ -40,6 +40,7 @@ impl Hearing {
             scanner: Scanner::new(word.clone()),
             word,
             harvest: Harvest::new(&job.order.agent, format == ResultFormat::Frames)
+                .answered_by_exit(format == ResultFormat::Exit)
                 .with_token(job.token()),
             talk: Tail::new(TALK),
             message: None,
@@ -116,7 +117,9 @@ impl Hearing {
         }
         let mut summary = String::new();
         match self.format {
-            ResultFormat::Frames => summary = self.talk.lines(SUMMARY_LINES).join("\n"),
+            ResultFormat::Frames | ResultFormat::Exit => {
+                summary = self.talk.lines(SUMMARY_LINES).join("\n");
+            }
             ResultFormat::Json if !done => {}
             ResultFormat::Json => match last_document(self.talk.bytes()) {
                 Some(value) => {

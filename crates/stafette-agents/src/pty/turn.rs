@@ -78,7 +78,9 @@ impl<'a> Turn<'a> {
             terminal,
             link,
             changes: terminal.changes(),
-            harvest: Harvest::new(&job.order.agent, true).into(),
+            harvest: Harvest::new(&job.order.agent, true)
+                .answered_by_exit(job.agent.result == ResultFormat::Exit)
+                .into(),
             job,
             note: None,
             life: 0,

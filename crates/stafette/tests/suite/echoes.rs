@@ -40,6 +40,7 @@ prompt_via = "{prompt_via}"
 command = ["sh", "a.sh"]
 [agents.b]
 runner = "exec"
+result = "exit"
 command = ["sh", "-c", "cat >/dev/null; echo x >> b.ran"]
 [[routes]]
 from = "a"

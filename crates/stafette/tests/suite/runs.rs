@@ -52,6 +52,7 @@ runner = "exec"
 command = ["sh", "-c", '{first}']
 [agents.b]
 runner = "exec"
+result = "exit"
 command = ["sh", "-c", "cat > given.txt; echo done"]
 [[routes]]
 from = "a"

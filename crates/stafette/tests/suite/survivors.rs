@@ -16,6 +16,7 @@ runner = "exec"
 command = ["sh", "a.sh"]
 [agents.b]
 runner = "exec"
+result = "exit"
 command = ["sh", "-c", "cat >/dev/null; echo b >> ledger"]
 [[routes]]
 from = "a"
