@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use stafette_core::handoff::Receipt;
 use stafette_core::run::session::SessionState;
+use stafette_core::workflow::ResultFormat;
 use stafette_core::{FailureKind, Usage};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};

@@ -71,7 +71,8 @@ pub(crate) fn remind(draft: &mut Draft, id: HandoffId) {
          or ask what you need to know",
     );
     let refusals = vec![reminder];
-    let event = HandoffResumed { handoff: id, refusals, reminder: true, ..HandoffResumed::default() };
+    let event =
+        HandoffResumed { handoff: id, refusals, reminder: true, ..HandoffResumed::default() };
     record(draft, event);
 }
 

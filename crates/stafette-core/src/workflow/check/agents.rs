@@ -2,8 +2,8 @@
 
 use super::{Report, listed};
 use crate::Party;
-use crate::workflow::{Agent, ResultFormat, Runner};
 use crate::workflow::file::{Diagnostic, child, nearest};
+use crate::workflow::{Agent, ResultFormat, Runner};
 
 /// The sources that need no entry in `[sources]`.
 const SOURCES: [&str; 4] = ["external", "market", "user", "decision"];
