@@ -138,6 +138,7 @@ impl Hearing {
             voice: Voice::of(job, native),
             scanner: Scanner::new(word),
             harvest: Harvest::new(&job.order.agent, format == ResultFormat::Frames)
+                .answered_by_exit(format == ResultFormat::Exit)
                 .with_token(job.token()),
             output: Tail::new(OUTPUT),
             raw: Tail::new(OUTPUT),
@@ -247,7 +248,7 @@ impl Hearing {
     /// Takes a piece of text.
     async fn read(&mut self, text: &[u8], link: &Link) {
         self.output.push(text);
-        if self.format == ResultFormat::Json {
+        if self.format != ResultFormat::Frames {
             return;
         }
         // Text that only looks like a frame is ordinary text.
@@ -299,7 +300,9 @@ impl Hearing {
         }
         let mut summary = String::new();
         match self.format {
-            ResultFormat::Frames => summary = self.output.lines(SUMMARY_LINES).join("\n"),
+            ResultFormat::Frames | ResultFormat::Exit => {
+                summary = self.output.lines(SUMMARY_LINES).join("\n");
+            }
             ResultFormat::Json if !status.success() => {}
             ResultFormat::Json => match last_document(self.output.bytes()) {
                 Some(value) => {

@@ -72,6 +72,8 @@ pub(crate) struct Harvest {
     failure: Option<Failure>,
     /// True if the program stays after the turn, so that only its output shows the end of the turn.
     runs_on: bool,
+    /// True if a program that leaves with exit status 0 has answered by that.
+    by_exit: bool,
 }
 
 impl Harvest {
@@ -98,12 +100,18 @@ impl Harvest {
             trouble: None,
             failure: None,
             runs_on: false,
+            by_exit: false,
         }
     }
 
     /// The same, for a program that does not exit with the turn.
     pub(crate) fn of_one_that_runs_on(self) -> Self {
         Harvest { runs_on: true, ..self }
+    }
+
+    /// Takes exit status 0 of the program for its answer.
+    pub(crate) fn answered_by_exit(self, by_exit: bool) -> Self {
+        Harvest { by_exit, ..self }
     }
 
     /// Marks the turn as failed, whatever its exit status will be.
@@ -340,6 +348,11 @@ impl Harvest {
         let moves = !self.offers.is_empty()
             || self.vote.is_some()
             || self.response.as_ref().is_some_and(|response| self.runs_on || steers(response));
+        let answers = self.response.is_some()
+            || !self.offers.is_empty()
+            || self.vote.is_some()
+            || self.sets > 0
+            || self.by_exit;
         let mut response = self.response.unwrap_or_else(|| Response {
             summary,
             ..Response::new(self.agent.clone(), Outcome::Resolved)
@@ -357,6 +370,7 @@ impl Harvest {
             usage: response.usage,
             fingerprint: None,
             said: Said { vote: self.vote, ..Said::default() },
+            unanswered: !answers,
             response,
         }))
     }

@@ -36,19 +36,21 @@ pub mod terminal;
 mod tty;
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::time::Duration;
 
 use stafette_core::change::Proposal;
 use stafette_core::handoff::Receipt;
 use stafette_core::run::session::SessionState;
 use stafette_core::workflow::{Agent, Runner};
-use stafette_core::{Failure, FailureKind, TurnOrder, TurnResult, Usage};
+use stafette_core::{AgentName, Failure, FailureKind, TurnKey, TurnOrder, TurnResult, Usage};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 pub use permission::{Permission, Permissions};
-pub use process::{Survivors, end_left_behind};
+pub use process::end_left_behind;
 use profile::Profile;
 use receipts::Receipts;
 
@@ -196,8 +198,10 @@ impl Signal {
 
 /// A request of the session's owner; dropping the sender requests the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wish {
+pub enum Wish {
+    /// The turn is to be carried out.
     Work,
+    /// The result is recorded for good.
     Acknowledge,
 }
 
@@ -206,6 +210,64 @@ enum Wish {
 struct Reply {
     id: String,
     choice: String,
+}
+
+/// Carries turns out: [`Programs`] by starting processes, a simulation by agents of its own.
+pub trait Agents: fmt::Debug + Send + Sync {
+    /// Starts a turn. Called within a tokio runtime; errors come out as signals.
+    fn start(&self, job: Job) -> Session;
+
+    /// Returns the turns that an earlier process has left, at work or not.
+    fn left_behind(&self) -> Vec<TurnKey>;
+
+    /// Returns what an earlier delivery of the turn has left at work, if anything.
+    fn survivors(&self, turn: TurnKey) -> Option<Box<dyn Survivors>>;
+
+    /// True if process `caller` belongs to the turn of `agent`.
+    fn belongs(&self, caller: i32, turn: TurnKey, agent: &AgentName) -> bool;
+}
+
+/// Agents that an earlier delivery of a turn has left at work.
+pub trait Survivors: Send + Sync {
+    /// Completes once all of them have ended.
+    fn ended(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+
+    /// Ends them.
+    fn end(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// Agents as processes of this machine, and the terminals that some of them live in.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    terminals: Terminals,
+    scratch: PathBuf,
+}
+
+impl Programs {
+    /// Agents whose terminals are kept in this list, and the notes about their turns in this folder.
+    #[must_use]
+    pub fn new(terminals: Terminals, scratch: PathBuf) -> Self {
+        Programs { terminals, scratch }
+    }
+}
+
+impl Agents for Programs {
+    fn start(&self, job: Job) -> Session {
+        start_in(job, &self.terminals)
+    }
+
+    fn left_behind(&self) -> Vec<TurnKey> {
+        process::noted(&self.scratch)
+    }
+
+    fn survivors(&self, turn: TurnKey) -> Option<Box<dyn Survivors>> {
+        let groups = process::Groups::left_by(turn, &self.scratch)?;
+        Some(Box::new(groups))
+    }
+
+    fn belongs(&self, caller: i32, turn: TurnKey, agent: &AgentName) -> bool {
+        tell::belongs(caller, &self.scratch, turn, agent)
+    }
 }
 
 /// A turn in progress. Dropping it stops it.
@@ -219,6 +281,19 @@ pub struct Session {
 }
 
 impl Session {
+    /// A session that `work` carries out. Must be called within a tokio runtime.
+    #[must_use]
+    pub fn of<F>(work: impl FnOnce(Link) -> F) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (sender, signals) = mpsc::channel(SIGNALS);
+        let (wish, wishes) = watch::channel(Wish::Work);
+        let (replies, answers) = mpsc::channel(REPLIES);
+        let task = tokio::spawn(work(Link { sender, wishes, answers }));
+        Session { signals, wish, replies, task }
+    }
+
     /// Reports to the agent that its result is recorded for good, if its transport can. It then
     /// leaves automatically, also when the session is dropped right after this.
     pub fn acknowledge(&mut self) {
@@ -256,29 +331,21 @@ pub fn start_in(job: Job, terminals: &Terminals) -> Session {
 }
 
 fn begin(job: Job, terminals: Option<Terminals>) -> Session {
-    let (sender, signals) = mpsc::channel(SIGNALS);
-    let (wish, wishes) = watch::channel(Wish::Work);
-    let (replies, answers) = mpsc::channel(REPLIES);
-    let link = Link { sender, wishes, answers };
     if let Err(error) = profile::lay(&job) {
-        let task = tokio::spawn(async move {
-            let message = format!("its settings for MCP cannot be written: {error}");
-            link.tell(Signal::recoverable(message, Usage::default())).await;
-        });
-        return Session { signals, wish, replies, task };
+        let message = format!("its settings for MCP cannot be written: {error}");
+        return Session::of(|link| link.ends(Signal::recoverable(message, Usage::default())));
     }
-    let task = match job.agent.runner {
-        Runner::Exec => tokio::spawn(exec::run(job, link)),
-        Runner::Scripted => tokio::spawn(scripted::run(job, link)),
-        Runner::Acp => tokio::spawn(acp::run(job, link)),
-        Runner::Pty => tokio::spawn(pty::run(job, link, terminals)),
-        Runner::External => tokio::spawn(async move {
+    match job.agent.runner {
+        Runner::Exec => Session::of(|link| exec::run(job, link)),
+        Runner::Scripted => Session::of(|link| scripted::run(job, link)),
+        Runner::Acp => Session::of(|link| acp::run(job, link)),
+        Runner::Pty => Session::of(|link| pty::run(job, link, terminals)),
+        Runner::A2a => Session::of(|link| a2a::run(job, link)),
+        Runner::External => {
             let message = format!("{} is not started here", job.order.agent);
-            link.tell(Signal::fatal(message, Usage::default())).await;
-        }),
-        Runner::A2a => tokio::spawn(a2a::run(job, link)),
-    };
-    Session { signals, wish, replies, task }
+            Session::of(|link| link.ends(Signal::fatal(message, Usage::default())))
+        }
+    }
 }
 
 /// A message from the owner of a session.
@@ -294,7 +361,7 @@ enum Heard {
 
 /// The runner's end of a session.
 #[derive(Debug)]
-struct Link {
+pub struct Link {
     sender: mpsc::Sender<Signal>,
     wishes: watch::Receiver<Wish>,
     answers: mpsc::Receiver<Reply>,
@@ -303,8 +370,13 @@ struct Link {
 impl Link {
     /// Sends a signal that must arrive. Ignored if the owner is gone: the runner learns that from
     /// [`Link::wish`].
-    async fn tell(&self, signal: Signal) {
+    pub async fn tell(&self, signal: Signal) {
         drop(self.sender.send(signal).await);
+    }
+
+    /// Ends the session with a signal.
+    async fn ends(self, signal: Signal) {
+        self.tell(signal).await;
     }
 
     /// The reporter for the progress of the turn.
@@ -318,7 +390,7 @@ impl Link {
     }
 
     /// Returns the owner's next request; `None` when it wants the end.
-    async fn wish(&mut self) -> Option<Wish> {
+    pub async fn wish(&mut self) -> Option<Wish> {
         self.wishes.changed().await.ok()?;
         Some(*self.wishes.borrow_and_update())
     }

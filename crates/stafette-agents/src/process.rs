@@ -9,6 +9,7 @@ use std::io::{self, ErrorKind, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +25,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::terminal::Thread;
 use crate::tty::ProgramSide;
-use crate::{GRACE, Job, Signal};
+use crate::{GRACE, Job, Signal, Survivors};
 use mark::Mark;
 
 /// Environment variables that every agent may see.
@@ -335,35 +336,42 @@ fn spool(place: &Path, text: &str) -> io::Result<File> {
     Ok(file)
 }
 
-/// Processes that an earlier delivery of a turn has left running.
+/// The turns that have a note in `scratch`.
+pub(crate) fn noted(scratch: &Path) -> Vec<TurnKey> {
+    let Ok(files) = fs::read_dir(scratch) else { return Vec::new() };
+    files.flatten().filter_map(|file| mark::turn(&file.path())).collect()
+}
+
+/// Process groups that an earlier delivery of a turn has left running.
 #[derive(Debug)]
-pub struct Survivors {
+pub(crate) struct Groups {
     groups: Vec<Pid>,
 }
 
-impl Survivors {
-    /// Finds the processes of an earlier delivery of this job's turn; `None` when it was not
-    /// delivered before.
-    #[must_use]
-    pub fn of(job: &Job) -> Option<Self> {
-        let key = job.order.key;
-        let before = job.order.deliveries > 1;
-        let groups = mark::left_behind(&mark::place(&job.scratch, key), key, before);
-        (before && !groups.is_empty()).then_some(Survivors { groups })
+impl Groups {
+    /// Finds the processes of an earlier delivery of this turn, by the notes about it in `scratch`.
+    pub(crate) fn left_by(turn: TurnKey, scratch: &Path) -> Option<Self> {
+        let groups = mark::left_behind(&mark::place(scratch, turn), turn, true);
+        (!groups.is_empty()).then_some(Groups { groups })
+    }
+}
+
+impl Survivors for Groups {
+    fn ended(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async {
+            while self.groups.iter().any(|group| lives(*group)) {
+                sleep(Duration::from_millis(50)).await;
+            }
+        })
     }
 
-    /// Returns once all of them have ended.
-    pub async fn ended(&self) {
-        while self.groups.iter().any(|group| lives(*group)) {
-            sleep(Duration::from_millis(50)).await;
-        }
-    }
-
-    /// Ends them: asks, and kills after [`GRACE`].
-    pub async fn end(self) {
-        for group in self.groups {
-            end(group, || {}).await;
-        }
+    /// Asks them, and kills them after [`GRACE`].
+    fn end(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async {
+            for group in self.groups {
+                end(group, || {}).await;
+            }
+        })
     }
 }
 

@@ -161,6 +161,8 @@ fn ending(job: &Job) -> String {
                 let _ = write!(text, "\n- SIGNAL and {STAND}: where you stand in the council");
             }
         }
+        // The command knows nothing of handoffs.
+        ResultFormat::Exit => {}
         ResultFormat::Json => text.push_str(
             "End your output with one JSON document and nothing after it: \
              {\"status\": \"resolved|partial|failed\", \"outputs\": {…}, \"summary\": TEXT} to answer, \

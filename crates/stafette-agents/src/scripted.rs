@@ -130,7 +130,7 @@ impl Stage {
     fn new(job: &Job, link: &Link) -> Self {
         Stage {
             key: job.order.key,
-            harvest: Some(Harvest::new(&job.order.agent, false)),
+            harvest: Some(Harvest::new(&job.order.agent, false).answered_by_exit(true)),
             lines: Lines::new(LINE),
             talk: Tail::new(TALK),
             errors: Tail::new(TALK),

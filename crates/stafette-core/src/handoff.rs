@@ -632,6 +632,9 @@ pub struct Handoff {
     /// The number of its own proposals that were refused.
     #[serde(default)]
     pub refusals: u32,
+    /// True once its agent was reminded that its last turn ended without an answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reminded: bool,
     /// The needs that were already requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assessed: Vec<String>,

@@ -168,6 +168,9 @@ pub struct TurnResult {
     /// True if the offers were read from plain output, which any printed file can imitate.
     #[serde(default)]
     pub bare: bool,
+    /// The agent's turn ended without a handoff, a result or a question: nobody knows its outcome.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unanswered: bool,
 }
 
 impl TurnResult {
@@ -181,6 +184,7 @@ impl TurnResult {
             fingerprint: None,
             said: Said::default(),
             bare: false,
+            unanswered: false,
         }
     }
 }

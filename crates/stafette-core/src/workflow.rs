@@ -270,6 +270,9 @@ pub enum ResultFormat {
     Frames,
     /// One JSON document of any dialect on standard output.
     Json,
+    /// Exit status 0 says that the work is done, and the last lines of the output are its summary: for
+    /// commands that know nothing of handoffs.
+    Exit,
 }
 
 /// An input that an agent requires.

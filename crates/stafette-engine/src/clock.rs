@@ -3,6 +3,7 @@
 //! A test can set it, as one sets a clock on the wall: the daemon is told of a file that says how
 //! far its clock is from the system's. A build for users has the system's clock and no other.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -56,6 +57,9 @@ fn shift() -> Option<&'static PathBuf> {
 /// the clock has caught up.
 #[must_use]
 pub fn now() -> Time {
+    if let Some(virtual_time) = virtual_time() {
+        return virtual_time;
+    }
     let mut anchor = ANCHOR.lock().unwrap_or_else(PoisonError::into_inner);
     let (now, kept) = onward(*anchor, wall(), Instant::now());
     *anchor = Some(kept);
@@ -65,9 +69,29 @@ pub fn now() -> Time {
 /// Time continues from `moment` at least: what is recorded there is not in the future for us.
 pub fn at_least(moment: Time) {
     if now() < moment {
+        if virtual_time().is_some() {
+            return follow_runtime(moment);
+        }
         let anchor = Some((moment, Instant::now()));
         *ANCHOR.lock().unwrap_or_else(PoisonError::into_inner) = anchor;
     }
+}
+
+thread_local! {
+    static VIRTUAL: Cell<Option<(Time, tokio::time::Instant)>> = const { Cell::new(None) };
+}
+
+/// Takes the time of this thread from its tokio runtime, which a simulation pauses, and begins with
+/// `from`. Without effect in a build for users.
+pub fn follow_runtime(from: Time) {
+    if SETTABLE {
+        VIRTUAL.set(Some((from, tokio::time::Instant::now())));
+    }
+}
+
+fn virtual_time() -> Option<Time> {
+    let (from, since) = VIRTUAL.get()?;
+    Some(from + Millis(u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)))
 }
 
 /// The latest moment that a clock has shown, and when that was by a clock that nobody sets.

@@ -5,16 +5,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use stafette_agents::profile::{Library, Profile};
-use stafette_agents::terminal::{Follow, SessionNews, Terminals};
-use stafette_agents::{GRACE, Job, Permissions, Signal, Survivors};
+use stafette_agents::terminal::{Follow, SessionNews};
+use stafette_agents::{Agents, GRACE, Job, Permissions, Signal};
 use stafette_core::change::{ChangeRules, Proposal};
 use stafette_core::handoff::Receipt;
 use stafette_core::run::permission::Permit;
 use stafette_core::run::session::SessionState;
 use stafette_core::workflow::{Runner, Sandbox};
 use stafette_core::{
-    AgentName, Failure, FailureKind, Input, Millis, Question, Run, TeamInput, TurnKey, TurnOrder,
-    Usage, Workflow,
+    AgentName, Failure, FailureKind, HandoffId, Input, Millis, Question, Run, TeamInput, TurnKey,
+    TurnOrder, Usage, Workflow,
 };
 use stafette_workspace::Worktree;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -37,6 +37,8 @@ const PATIENCE: Duration = GRACE.saturating_mul(2);
 pub(crate) struct Sessions {
     out: HashMap<TurnKey, mpsc::UnboundedSender<Word>>,
     pumps: JoinSet<()>,
+    /// The latest session of each handoff; closed once nothing of it is left.
+    latest: HashMap<HandoffId, watch::Receiver<()>>,
     /// Reports changes of the terminals, once there are some.
     follower: Option<JoinHandle<()>>,
     /// The agents whose sandbox gaps have been reported to people.
@@ -63,7 +65,7 @@ impl Sessions {
         queue: &mpsc::WeakSender<Message>,
         shown: &watch::Sender<Shown>,
     ) {
-        let EngineContext { settings, places, terminals, interceptor, .. } = context;
+        let EngineContext { settings, places, terminals, interceptor, agents, .. } = context;
         for key in plan.stop {
             if let Some(words) = self.out.remove(&key) {
                 // The session is gone if it gave its result: then there is nothing to stop.
@@ -75,6 +77,7 @@ impl Sessions {
                 let _ = words.send(Word::Permit(permit));
             }
         }
+        self.latest.retain(|_, session| session.has_changed().is_ok());
         for order in plan.start {
             let Some(agent) = run.workflow.agents.get(&order.agent) else { continue };
             if agent.runner == Runner::External {
@@ -110,10 +113,14 @@ impl Sessions {
             let places = run.workflow.workflow.worktrees.then(|| places.clone());
             let settings = settings.clone();
             let told = self.told.clone();
-            let terminals = terminals.clone();
+            let agents = Arc::clone(agents);
             let interceptor =
                 interceptor.clone().map(|interceptor| (interceptor, run.workflow.clone()));
+            let (here, gone) = watch::channel(());
+            let earlier = self.latest.insert(job.order.key.handoff, gone);
             let pump = Pump {
+                earlier,
+                _here: here,
                 key: job.order.key,
                 agent: job.order.agent.clone(),
                 in_terminal,
@@ -121,7 +128,7 @@ impl Sessions {
                 places,
                 settings,
                 told,
-                terminals,
+                agents,
                 rules: run.workflow.changes.clone(),
                 interceptor,
                 queue,
@@ -204,6 +211,10 @@ fn token(tokens: &Tokens, run: &Run, order: &TurnOrder) -> String {
 
 /// Turns the signals of one session into inputs.
 struct Pump {
+    /// The session of the handoff before this one, if something of it may be left.
+    earlier: Option<watch::Receiver<()>>,
+    /// Dropped when nothing of this one is left.
+    _here: watch::Sender<()>,
     key: TurnKey,
     agent: AgentName,
     in_terminal: bool,
@@ -213,7 +224,8 @@ struct Pump {
     settings: Arc<Settings>,
     /// The agents whose sandbox gaps have been reported to people.
     told: Arc<Mutex<HashSet<AgentName>>>,
-    terminals: Terminals,
+    /// Carries the turn out.
+    agents: Arc<dyn Agents>,
     /// The rules for changes that it proposes.
     rules: ChangeRules,
     /// The interceptor to ask before the session begins, and the workflow that it checks against.
@@ -226,7 +238,16 @@ struct Pump {
 }
 
 impl Pump {
-    async fn run(self, mut job: Job, mut words: mpsc::UnboundedReceiver<Word>) {
+    async fn run(mut self, mut job: Job, mut words: mpsc::UnboundedReceiver<Word>) {
+        if let Some(mut earlier) = self.earlier.take() {
+            // An attempt that was given up may still be ending: nothing runs beside it.
+            let ended = async { while earlier.changed().await.is_ok() {} };
+            tokio::select! {
+                biased;
+                () = told_to_stop(&mut words) => return,
+                _ = tokio::time::timeout(PATIENCE, ended) => {}
+            }
+        }
         if job.order.deliveries > 1 && self.is_done(&job, &mut words).await {
             return;
         }
@@ -261,7 +282,7 @@ impl Pump {
             }
         }
         self.stands(SessionState::Starting, String::new()).await;
-        let mut session = stafette_agents::start_in(job, &self.terminals);
+        let mut session = self.agents.start(job);
         let (mut asked, mut crashed) = (HashSet::new(), false);
         loop {
             let signal = tokio::select! {
@@ -360,8 +381,8 @@ impl Pump {
     async fn is_done(&self, job: &Job, words: &mut mpsc::UnboundedReceiver<Word>) -> bool {
         let turn = self.key;
         // Only a command has a channel for reports that outlives the daemon: the others use a pipe.
-        let survivors = Survivors::of(job).filter(|_| job.agent.runner == Runner::Exec);
-        if let Some(survivors) = survivors {
+        let reports = job.agent.runner == Runner::Exec;
+        if let Some(survivors) = self.agents.survivors(turn).filter(|_| reports) {
             let receipt = Receipt::Acknowledged;
             self.tell(Input::Receipt { turn, receipt }).await;
             tokio::select! {

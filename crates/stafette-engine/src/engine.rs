@@ -17,7 +17,7 @@ use stafette_store::{AppendError, Batch, HandoffRow, RunFilter, Store, Stored};
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
-use crate::context::EngineContext;
+use crate::context::{EngineContext, Plugins};
 use crate::dispatch::Sessions;
 use crate::driver::RestoreError;
 use crate::gate::Gate;
@@ -25,7 +25,7 @@ use crate::idempotency::Once;
 use crate::interceptor::Interceptor;
 use crate::locks::LockManager;
 use crate::measure;
-use crate::task::{First, Message, QUEUE, Shown, Task};
+use crate::task::{First, Message, QUEUE, Shown, Task, end_survivors};
 use crate::{Driver, EngineError, Explanation, Feed, HandoffView, Leg, RunView, Source, clock};
 
 /// Whether an input means that runs are to continue. To look, to pause and to cancel does not.
@@ -36,9 +36,10 @@ fn continues(input: &Input) -> bool {
         | Input::Propose { .. }
         | Input::RaiseBudget { .. }
         | Input::Take { .. }
-        | Input::Tell { .. }
         | Input::Finish { .. } => true,
-        Input::Tick
+        // An agent that has survived its daemon reports to whoever is there: that continues nothing.
+        Input::Tell { .. }
+        | Input::Tick
         | Input::Adopt { .. }
         | Input::Receipt { .. }
         | Input::Ask { .. }
@@ -116,28 +117,27 @@ impl Engine {
     /// # Errors
     /// When the store cannot be read. A single run that cannot is left alone, and logged.
     pub async fn open(store: Arc<dyn Store>, settings: Settings) -> Result<Engine, EngineError> {
-        let engine = Self::open_with(store, settings, None, None).await?;
+        let engine = Self::open_with(store, settings, Plugins::default()).await?;
         engine.release();
         Ok(engine)
     }
 
-    /// The same with an interceptor that is asked before runs and turns begin, and a gate that looks at
-    /// what arrives, for runs that are taken over too. Those continue after [`Engine::release`].
+    /// The same with plugins, which also see the runs that are taken over. Those continue after
+    /// [`Engine::release`].
     ///
     /// # Errors
     /// As [`Engine::open`].
     pub async fn open_with(
         store: Arc<dyn Store>,
         settings: Settings,
-        interceptor: Option<Arc<dyn Interceptor>>,
-        gate: Option<Arc<dyn Gate>>,
+        plugins: Plugins,
     ) -> Result<Engine, EngineError> {
         let head = store.head().await?;
         let desk = LockManager::open(store.clone()).await?;
         let engine = Engine {
             source: Source::new(store.clone(), head),
             store,
-            context: EngineContext::new(settings, desk, interceptor, gate),
+            context: EngineContext::new(settings, desk, plugins),
             runs: Arc::default(),
             stopping: watch::Sender::new(false),
             released: watch::Sender::new(false),
@@ -152,11 +152,13 @@ impl Engine {
             timer.keep_time(stopping).await;
             drop(alive);
         });
-        for run in unfinished {
-            if let Err(error) = engine.adopt(run).await {
+        let left = engine.context.agents.left_behind();
+        for run in &unfinished {
+            if let Err(error) = engine.adopt(*run, &left).await {
                 tracing::error!(%run, %error, "cannot be taken over");
             }
         }
+        engine.end_left(left.into_iter().filter(|turn| !unfinished.contains(&turn.run)).collect());
         let alive = engine.alive.subscribe();
         let clearing = engine.clone();
         tokio::spawn(async move {
@@ -513,6 +515,7 @@ impl Engine {
     pub async fn released(&self) {
         let (mut released, mut stopping) = (self.released.subscribe(), self.stopping.subscribe());
         tokio::select! {
+            biased;
             _ = released.wait_for(|released| *released) => {}
             _ = stopping.wait_for(|stop| *stop) => {}
         }
@@ -524,7 +527,8 @@ impl Engine {
         if *self.released.borrow() { 0 } else { self.lock().len() }
     }
 
-    async fn adopt(&self, run: RunId) -> Result<(), EngineError> {
+    /// Takes a run over, with the turns of all runs that an earlier process has left.
+    async fn adopt(&self, run: RunId, left: &[TurnKey]) -> Result<(), EngineError> {
         let loaded = self.store.load(run).await?;
         let loaded = loaded.ok_or_else(|| EngineError::NoRun { run: run.to_string() })?;
         let driver = Driver::restore(&loaded)?;
@@ -536,8 +540,19 @@ impl Engine {
             }
         }
         let by = self.context.settings.node.clone();
-        self.spawn(driver, First::Adopt { by });
+        let left = left.iter().filter(|turn| turn.run == run).copied().collect();
+        self.spawn(driver, First::Adopt { by, left });
         Ok(())
+    }
+
+    /// Ends what is left of runs that are over: their daemon was killed before it could.
+    fn end_left(&self, turns: Vec<TurnKey>) {
+        let (engine, alive) = (self.clone(), self.alive.subscribe());
+        tokio::spawn(async move {
+            engine.released().await;
+            end_survivors(&*engine.context.agents, &turns).await;
+            drop(alive);
+        });
     }
 
     pub(crate) fn spawn(&self, driver: Driver, first: First) {

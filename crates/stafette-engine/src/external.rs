@@ -269,8 +269,7 @@ impl Engine {
         let Some(turn) = order.map(|order| order.key) else {
             return Err(EngineError::NoTurn { agent });
         };
-        let scratch = &self.settings().scratch;
-        let kin = |pid| stafette_agents::tell::belongs(pid, scratch, turn, &agent);
+        let kin = |pid| self.shared().agents.belongs(pid, turn, &agent);
         if !caller.is_some_and(kin) {
             return Err(EngineError::NotYours);
         }

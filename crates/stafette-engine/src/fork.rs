@@ -34,7 +34,7 @@ impl Engine {
         self.bump(position);
         // Its turns are given out once it is adopted, as after every other start.
         let by = self.settings().node.clone();
-        self.spawn(driver, First::Adopt { by });
+        self.spawn(driver, First::Adopt { by, left: Vec::new() });
         self.alert(run, alerts).await;
         Ok(run)
     }

@@ -50,6 +50,7 @@ mod tokens;
 pub use agents::{AgentView, Group, Work};
 pub use blind_vote::SEALED;
 pub use changes::{Hand, Heard, telling};
+pub use context::Plugins;
 pub use cost::{By, Cost, CostLine};
 pub use council::{CouncilView, MemberView};
 pub use driver::{Driver, Plan, RestoreError, Step};

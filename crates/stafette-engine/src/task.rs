@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use stafette_agents::Agents;
 use stafette_core::redact::Redact;
-use stafette_core::{Input, Recorded, Reply, Run, TeamInput};
+use stafette_core::{Input, Recorded, Reply, Run, TeamInput, TurnKey};
 use stafette_store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
 
 use crate::EngineError;
 use crate::context::EngineContext;
@@ -69,8 +71,8 @@ pub(crate) struct Shown {
 pub(crate) enum First {
     /// A new run, stored already.
     Stored(Box<Step>),
-    /// A run of an earlier process.
-    Adopt { by: String },
+    /// A run of an earlier process, and the turns that it has left.
+    Adopt { by: String, left: Vec<TurnKey> },
 }
 
 pub(crate) struct Task {
@@ -98,12 +100,23 @@ impl Task {
         }
         match first {
             First::Stored(step) => self.carry_out(*step),
-            First::Adopt { by } => {
+            First::Adopt { by, left } => {
+                self.held = true;
                 self.hold().await;
-                if *self.stopping.borrow() {
-                    return;
+                if !*self.stopping.borrow() {
+                    self.handle(vec![Message::heard(Input::Adopt { by }, None)]).await;
                 }
-                self.handle(vec![Message::heard(Input::Adopt { by }, None)]).await;
+                if *self.stopping.borrow() {
+                    return end_survivors(&*self.context.agents, &left).await;
+                }
+                // Of a turn that is over by now, nothing may go on beside the next attempt.
+                let run = self.driver.run();
+                let is_over = |turn: &TurnKey| run.turns_out().all(|(out, _)| out != *turn);
+                let over: Vec<TurnKey> = left.into_iter().filter(is_over).collect();
+                end_survivors(&*self.context.agents, &over).await;
+                self.held = false;
+                let nothing = self.driver.decide(clock::now(), []);
+                self.carry_out(nothing);
             }
         }
         while !self.driver.run().status().is_final() {
@@ -112,8 +125,10 @@ impl Task {
         }
         // Sessions wait until their signals are stored, and this waits for them to end: inputs left
         // in the queue would keep both waiting for ever.
-        self.queue.close();
-        while self.queue.recv().await.is_some() {}
+        if !crash::is_put_back() {
+            self.queue.close();
+            while self.queue.recv().await.is_some() {}
+        }
         self.context.tokens.forget(self.driver.run().id);
         std::mem::take(&mut self.sessions).end().await;
         self.context.terminals.end_run(self.driver.run().id).await;
@@ -135,7 +150,6 @@ impl Task {
     /// Waits until the engine lets its runs continue. Inputs that arrive meanwhile are recorded,
     /// and nothing is started for them.
     async fn hold(&mut self) {
-        self.held = true;
         while !self.driver.run().status().is_final() {
             let mut messages = Vec::new();
             let count = tokio::select! {
@@ -149,7 +163,6 @@ impl Task {
             }
             self.handle(messages).await;
         }
-        self.held = false;
     }
 
     /// Waits for messages or for the deadline. `None` when it is time to stop.
@@ -303,6 +316,15 @@ impl Task {
             Err(_) => true,
         }
     }
+}
+
+/// Ends what earlier deliveries of these turns have left at work.
+pub(crate) async fn end_survivors(agents: &dyn Agents, turns: &[TurnKey]) {
+    let mut ending = JoinSet::new();
+    for survivors in turns.iter().filter_map(|turn| agents.survivors(*turn)) {
+        ending.spawn(survivors.end());
+    }
+    while ending.join_next().await.is_some() {}
 }
 
 /// Sends each sender the reply to its own input.

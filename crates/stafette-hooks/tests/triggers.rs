@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use stafette_core::{Millis, Time, Workflow};
-use stafette_engine::{Engine, Settings};
+use stafette_engine::{Engine, Plugins, Settings};
 use stafette_hooks::{Delivery, Hooks, TriggerError, Triggers, sign_payload};
 use stafette_store::MemoryStore;
 
@@ -45,7 +45,8 @@ impl World {
         };
         let hooks = Arc::new(Hooks::new(folder.path().to_owned()));
         let store = Arc::new(MemoryStore::default());
-        let engine = Engine::open_with(store, settings, Some(hooks), None).await.expect("opens");
+        let plugins = Plugins { interceptor: Some(hooks), ..Plugins::default() };
+        let engine = Engine::open_with(store, settings, plugins).await.expect("opens");
         World { folder, engine, text: Arc::new(Mutex::new(WORKFLOW.to_owned())) }
     }
 

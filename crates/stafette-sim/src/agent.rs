@@ -223,6 +223,7 @@ impl Session {
             return self.failed(FailureKind::Recoverable, "what it handed in is not valid");
         }
         let me = Party::from(&self.order.agent);
+        let silent = self.response.is_none() && self.offers.is_empty() && self.vote.is_none();
         let response = self.response.take().unwrap_or(Response::new(me, Outcome::Resolved));
         let offers = std::mem::take(&mut self.offers);
         let summary = match response.foreign {
@@ -230,6 +231,8 @@ impl Session {
             None => self.name.clone(),
         };
         let result = TurnResult {
+            // An agent that prints frames has said nothing without one; a command's exit is its answer.
+            unanswered: silent && self.bare,
             response: Response { summary, usage: self.usage, ..response },
             bare: self.bare && (!offers.is_empty() || self.vote.is_some()),
             offers,

@@ -25,6 +25,7 @@ mod law;
 mod report;
 mod sets;
 mod shelf;
+pub mod shell;
 mod world;
 
 pub use report::{Counts, Report, Violation};

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 use stafette_core::redact::Redactor;
-use stafette_engine::{Engine, EngineError, Settings, clock, crash};
+use stafette_engine::{Engine, EngineError, Plugins, Settings, clock, crash};
 use stafette_files::Coordination;
 use stafette_hooks::Hooks;
 use stafette_server::{Edge, Problem, Tokens};
@@ -398,7 +398,9 @@ async fn open(
         node: format!("pid {}", std::process::id()),
     };
     let hooks = Arc::new(Hooks::new(project.root.clone()));
-    let opened = Engine::open_with(store, settings, Some(hooks), Some(Arc::new(knowing))).await;
+    let plugins =
+        Plugins { interceptor: Some(hooks), gate: Some(Arc::new(knowing)), ..Plugins::default() };
+    let opened = Engine::open_with(store, settings, plugins).await;
     opened.map_err(|error: EngineError| {
         Failure::failed("The runs cannot be taken over").because(&error)
     })

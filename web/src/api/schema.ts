@@ -2464,6 +2464,8 @@ export interface components {
              * @default 0
              */
             refusals: number;
+            /** @description True once its agent was reminded that its last turn ended without an answer. */
+            reminded?: boolean;
             /** @description The needs that were already requested. */
             assessed?: string[];
             /** @description The path of the request so far. */
@@ -2673,6 +2675,8 @@ export interface components {
              * @default false
              */
             bare: boolean;
+            /** @description The agent's turn ended without a handoff, a result or a question: nobody knows its outcome. */
+            unanswered?: boolean;
         };
         /** @description The answer to a handoff: a response in any dialect, translated. */
         Response: {
@@ -3493,6 +3497,8 @@ export interface components {
              * @default 0
              */
             refusals: number;
+            /** @description True once its agent was reminded that its last turn ended without an answer. */
+            reminded?: boolean;
             /** @description The needs that were already requested. */
             assessed?: string[];
             /** @description The path of the request so far. */
@@ -5137,7 +5143,7 @@ export interface components {
         /** @description The way in which a command receives its prompt. */
         PromptVia: "stdin" | "argument";
         /** @description The format of a command's result. */
-        ResultFormat: "frames" | "json";
+        ResultFormat: "frames" | "json" | "exit";
         /** @description The sandbox of an agent's processes. */
         Sandbox: "off" | "auto" | "strict";
         /** @description An input that an agent requires. */
@@ -6167,6 +6173,8 @@ export interface components {
              * @default false
              */
             afresh: boolean;
+            /** @description True if its agent is reminded that its last turn ended without an answer. */
+            reminder?: boolean;
             /** @description Inputs that must be cut, because they would be too large together. */
             cuts?: string[];
         };

@@ -3,7 +3,7 @@
 use std::process::ExitStatus;
 
 use stafette_core::wire::frame::{Found, Frame, Scanner, Word};
-use stafette_core::workflow::ResultFormat;
+use stafette_core::workflow::{ResultFormat, Runner};
 use stafette_core::{Failure, Usage};
 
 use crate::harvest::{Harvest, last_document};
@@ -40,6 +40,8 @@ impl Hearing {
             scanner: Scanner::new(word.clone()),
             word,
             harvest: Harvest::new(&job.order.agent, format == ResultFormat::Frames)
+                // A remote agent's task says itself that it is completed.
+                .answered_by_exit(format == ResultFormat::Exit || job.agent.runner == Runner::A2a)
                 .with_token(job.token()),
             talk: Tail::new(TALK),
             message: None,
@@ -116,7 +118,9 @@ impl Hearing {
         }
         let mut summary = String::new();
         match self.format {
-            ResultFormat::Frames => summary = self.talk.lines(SUMMARY_LINES).join("\n"),
+            ResultFormat::Frames | ResultFormat::Exit => {
+                summary = self.talk.lines(SUMMARY_LINES).join("\n");
+            }
             ResultFormat::Json if !done => {}
             ResultFormat::Json => match last_document(self.talk.bytes()) {
                 Some(value) => {

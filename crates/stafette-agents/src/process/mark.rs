@@ -31,6 +31,14 @@ pub(super) fn place(scratch: &Path, key: TurnKey) -> PathBuf {
     scratch.join(format!("{}-{}-{}.{}.pid", key.run, key.handoff, key.attempt, key.turn))
 }
 
+/// The turn whose note is at this path.
+pub(super) fn turn(place: &Path) -> Option<TurnKey> {
+    let name = place.file_name()?.to_str()?.strip_suffix(".pid")?;
+    let mut parts = name.rsplitn(3, '-');
+    let (turn, handoff, run) = (parts.next()?, parts.next()?, parts.next()?);
+    format!("{run}/{handoff}/{turn}").parse().ok()
+}
+
 /// The path of a terminal's note, which serves many turns.
 pub(super) fn terminal_place(scratch: &Path, run: RunId, agent: &AgentName) -> PathBuf {
     scratch.join(format!("{run}-{agent}.pid"))
@@ -93,4 +101,21 @@ pub(super) fn left_behind(place: &Path, key: TurnKey, delivered_before: bool) ->
     groups.dedup();
     groups.retain(|group| *group != getpgrp());
     groups
+}
+
+#[cfg(test)]
+mod tests {
+    use stafette_core::HandoffId;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_note_is_found_again_by_its_name() {
+        let run = RunId(Uuid::nil());
+        let key = TurnKey { run, handoff: HandoffId(7), attempt: 2, turn: 13 };
+        assert_eq!(turn(&place(Path::new("turns"), key)), Some(key));
+        let agent: AgentName = "code-reviewer".parse().expect("a name");
+        assert_eq!(turn(&terminal_place(Path::new("turns"), run, &agent)), None);
+    }
 }

@@ -17,7 +17,7 @@ pub(super) fn ending(job: &Job) -> Option<String> {
     let (phase, word) = (asked(&job.order.offer)?, &job.frame_word);
     let tools = profile::knows_tools(job);
     let way = match job.agent.result {
-        ResultFormat::Frames => format!(
+        ResultFormat::Frames | ResultFormat::Exit => format!(
             "End with one line of the form <<<{word}:TYPE:PAYLOAD>>>, in plain output, outside of \
              Markdown. TYPE is RESULT, and PAYLOAD is this document, on one line:"
         ),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use stafette_core::handoff::Receipt;
 use stafette_core::run::session::SessionState;
+use stafette_core::workflow::ResultFormat;
 use stafette_core::{FailureKind, Usage};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
@@ -78,7 +79,9 @@ impl<'a> Turn<'a> {
             terminal,
             link,
             changes: terminal.changes(),
-            harvest: Harvest::new(&job.order.agent, true).into(),
+            harvest: Harvest::new(&job.order.agent, true)
+                .answered_by_exit(job.agent.result == ResultFormat::Exit)
+                .into(),
             job,
             note: None,
             life: 0,

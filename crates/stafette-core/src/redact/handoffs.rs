@@ -156,7 +156,8 @@ impl Redact for Response {
 impl Redact for TurnResult {
     fn redact(&mut self, redactor: &Redactor) {
         // The fingerprint is a digest of files.
-        let TurnResult { response, offers, usage: _, fingerprint: _, said, bare: _ } = self;
+        let TurnResult { response, offers, usage: _, fingerprint: _, said, bare: _, unanswered: _ } =
+            self;
         response.redact(redactor);
         offers.redact(redactor);
         said.redact(redactor);

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, answer, budget, close, fail, recover};
+use super::{Draft, Run, answer, budget, close, fail, finish, recover, tell};
 use crate::handoff::{State, Way};
 use crate::workflow::RecoveryCause;
-use crate::{Event, Failure, FailureKind, HandoffId, Reply, Response, Time, Usage};
+use crate::{Event, Failure, FailureKind, HandoffId, Reply, Response, Time, TurnResult, Usage};
 
 /// A handoff was not answered within the time limit of its document.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -55,7 +55,8 @@ fn one(draft: &mut Draft, id: HandoffId) {
     gone(draft, id, message, trouble);
 }
 
-/// Gives up the open turn. Its actual usage is unknown: the reserved amount counts as spent, unless
+/// Gives up the open turn, unless its agent has reported the outcome already: then that is the result,
+/// and no work is repeated. The actual usage is unknown: the reserved amount counts as spent, unless
 /// that was the entire remaining budget because the agent's cost is unknown.
 fn gone(draft: &mut Draft, id: HandoffId, message: String, trouble: RecoveryCause) {
     let Some(handoff) = draft.run.handoff(id) else { return };
@@ -65,6 +66,10 @@ fn gone(draft: &mut Draft, id: HandoffId, message: String, trouble: RecoveryCaus
         false => handoff.told.usage,
     };
     let turn = handoff.key(draft.run.id);
+    if let Some(result) = tell::answer(&draft.run, id) {
+        finish::decide(draft, turn, TurnResult { usage, ..result });
+        return;
+    }
     let failure = Failure::new(FailureKind::Recoverable, message);
     fail::broke(draft, turn, failure, usage, trouble);
 }
@@ -124,7 +129,8 @@ fn unanswered(draft: &mut Draft, id: HandoffId) {
 
 #[cfg(test)]
 mod tests {
-    use crate::run::story::{RELAY, Story, ask, h};
+    use crate::run::story::{RELAY, Story, ask, h, pass};
+    use crate::run::tell::TurnReport;
     use crate::{Input, Millis, Offer, Status};
 
     #[test]
@@ -152,6 +158,18 @@ mod tests {
         story.later(Millis::seconds(120));
         assert!(story.transcript().contains("no sign of life"));
         assert_eq!(story.run.tally.retries, 1);
+    }
+
+    #[test]
+    fn b_19_what_an_agent_reported_before_it_fell_silent_is_its_result() {
+        let mut story = Story::new(RELAY);
+        story.accept(h(1));
+        let (turn, offers) = (story.key(h(1)), vec![pass("builder")]);
+        let told = TurnReport { offers, ..TurnReport::default() };
+        story.input(Input::Tell { turn, told: Box::new(told) });
+        story.later(Millis::seconds(120));
+        assert_eq!((story.state(h(1)), story.state(h(2))), ("resolved", "pending"));
+        assert_eq!(story.run.tally.retries, 0);
     }
 
     const PAIR: &str = r#"

@@ -8,10 +8,14 @@ use super::propose::{self, Proposal, Refusal, propose};
 use super::{Draft, Run, close, escalate, expire, permission, recover, resume, tell};
 use crate::handoff::{About, State, Way};
 use crate::team;
+use crate::text::clip;
 use crate::workflow::RecoveryCause;
 use crate::{
     Event, HandoffId, Kind, Offer, Outcome, Party, Reason, Reply, Response, TurnKey, TurnResult,
 };
+
+/// The most characters of an agent's last words in the question about them.
+const SAID: usize = 500;
 
 /// A turn ended with a result.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -42,12 +46,35 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, result: TurnResult) -> Re
     let settled = TurnFinished { turn, result: result.clone() };
     draft.record(Event::TurnFinished(Box::new(settled)));
     permission::withdraw(draft, turn);
+    if result.unanswered && is_minded(draft, turn.handoff) {
+        remind(draft, turn.handoff, &result.response.summary);
+        return Reply::Finished { admitted: Vec::new(), refused: Vec::new() };
+    }
     let trusted = draft.run.workflow.workflow.trust_bare_frames;
     if result.bare && !trusted {
         confirm(draft, turn.handoff, result);
         return Reply::Finished { admitted: Vec::new(), refused: Vec::new() };
     }
     hand_on(draft, turn.handoff, result)
+}
+
+/// True if a turn without an answer is for the kernel to mind. A coordinator that gave the handoff out
+/// has rules of its own for silence.
+fn is_minded(draft: &Draft, id: HandoffId) -> bool {
+    draft.run.handoff(id).is_some_and(|handoff| handoff.constraints.is_none())
+}
+
+/// The turn ended without a handoff, a result or a question. To take that for success would be to guess:
+/// the agent is asked once more, then a person is.
+fn remind(draft: &mut Draft, id: HandoffId, said: &str) {
+    let Some(handoff) = draft.run.handoff(id) else { return };
+    if !handoff.reminded {
+        return resume::remind(draft, id);
+    }
+    let said = clip(said, SAID);
+    let last = if said.is_empty() { String::new() } else { format!("; it said: {said}") };
+    let why = format!("it ended twice without a handoff, a result or a question{last}");
+    escalate::about_failure(draft, id, &why);
 }
 
 /// Keeps the result of a turn that has ended. Also of a turn unknown to this state: if another
@@ -200,6 +227,7 @@ impl TurnFinished {
         handoff.answers.clear();
         handoff.permits.clear();
         handoff.told = tell::TurnReport::default();
+        handoff.reminded &= self.result.unanswered;
         handoff.state = State::Undecided;
     }
 }
@@ -255,6 +283,37 @@ mod tests {
         h5 Resolved by reviewer
         run succeeded: nothing is left to do
         ");
+    }
+
+    #[test]
+    fn b_19_a_turn_that_says_nothing_is_asked_once_more_and_then_a_person_is() {
+        let silent = || crate::TurnResult { unanswered: true, ..crate::run::story::done() };
+        let mut story = Story::new(RELAY);
+        story.ends(h(1), silent());
+        assert_eq!((story.state(h(1)), story.key(h(1)).turn), ("pending", 2));
+        let order = story.run.outbox().next().expect("its second turn");
+        assert!(order.answers[0].failure.as_ref().is_some_and(|it| it.contains("a result")));
+        story.ends(h(1), silent());
+        assert_eq!(story.status(), Status::WaitingForHuman);
+        assert!(story.question(h(2)).details.contains("it ended twice without"));
+        // Once it answers, a later silence is a first one again.
+        let mut story = Story::new(RELAY);
+        story.ends(h(1), silent()).hands(h(1), vec![crate::run::story::ask("human")]);
+        story.person_says(h(2), "JWT").ends(h(1), silent());
+        assert_eq!(story.state(h(1)), "pending");
+        story.done(h(1));
+        assert_eq!(story.status(), Status::Succeeded);
+    }
+
+    #[test]
+    fn b_19_what_was_reported_is_an_answer_whatever_the_output_says() {
+        let mut story = Story::new(RELAY);
+        story.accept(h(1));
+        let turn = story.key(h(1));
+        let told = super::tell::TurnReport { offers: vec![pass("builder")], ..Default::default() };
+        story.input(crate::Input::Tell { turn, told: Box::new(told) });
+        story.ends(h(1), crate::TurnResult { unanswered: true, ..crate::run::story::done() });
+        assert_eq!((story.state(h(1)), story.state(h(2))), ("resolved", "pending"));
     }
 
     #[test]

@@ -324,6 +324,7 @@ impl HandoffAdmitted {
             cools: terms.cools,
             constraints,
             refusals: 0,
+            reminded: false,
             assessed: Vec::new(),
             trail: self.trail.clone(),
             admitted_at: at,

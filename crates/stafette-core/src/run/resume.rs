@@ -34,6 +34,9 @@ pub struct HandoffResumed {
     /// True if a person lets it start again: loops, turns and refusals are counted from here.
     #[serde(default)]
     pub afresh: bool,
+    /// True if its agent is reminded that its last turn ended without an answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reminder: bool,
     /// Inputs that must be cut, because they would be too large together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cuts: Vec<String>,
@@ -59,6 +62,18 @@ pub(crate) fn afresh(draft: &mut Draft, id: HandoffId, inputs: Fields) {
         draft,
         HandoffResumed { handoff: id, inputs, afresh: true, ..HandoffResumed::default() },
     );
+}
+
+/// Gets another turn, because the last one ended without an answer.
+pub(crate) fn remind(draft: &mut Draft, id: HandoffId) {
+    let reminder = Response::failed(
+        "Your last turn ended without a handoff, a result or a question. Say now what its outcome is, \
+         or ask what you need to know",
+    );
+    let refusals = vec![reminder];
+    let event =
+        HandoffResumed { handoff: id, refusals, reminder: true, ..HandoffResumed::default() };
+    record(draft, event);
 }
 
 fn record(draft: &mut Draft, mut event: HandoffResumed) {
@@ -96,8 +111,9 @@ impl HandoffResumed {
         };
         handoff.inputs.extend(self.inputs.clone());
         fields::cut(&mut handoff.inputs, &self.cuts, self.handoff);
+        handoff.reminded |= self.reminder;
         if !self.refusals.is_empty() {
-            handoff.refusals += 1;
+            handoff.refusals += u32::from(!self.reminder);
             handoff.answers.extend(self.refusals.iter().cloned());
         }
         if let Some(lap) = handoff.trail.lap_mut().filter(|lap| lap.away) {
@@ -109,6 +125,7 @@ impl HandoffResumed {
             handoff.trail.laps.clear();
             handoff.trail.within = None;
             handoff.refusals = 0;
+            handoff.reminded = false;
             handoff.turn_limit = handoff.turn.saturating_add(turns);
         }
         handoff.state = State::Pending { not_before: at };

@@ -220,14 +220,7 @@ impl Story {
 }
 
 pub(crate) fn done() -> TurnResult {
-    TurnResult {
-        response: Response::new(Party::Orchestrator, Outcome::Resolved),
-        offers: Vec::new(),
-        usage: Usage::default(),
-        fingerprint: None,
-        said: Default::default(),
-        bare: false,
-    }
+    TurnResult::new(Response::new(Party::Orchestrator, Outcome::Resolved))
 }
 
 /// Returns forecasts of zero cost, so that no agent waits for another.

@@ -137,11 +137,11 @@ pub(crate) fn complete(run: &Run, id: HandoffId, mut result: TurnResult) -> Turn
     let told = &handoff.told;
     if !told.offers.is_empty() {
         result.offers.clone_from(&told.offers);
-        result.bare = false;
+        (result.bare, result.unanswered) = (false, false);
     }
     if let Some(response) = &told.response {
         result.response = response.clone();
-        result.bare = false;
+        (result.bare, result.unanswered) = (false, false);
         if told.offers.is_empty() {
             result.offers.clear();
         }
@@ -171,6 +171,7 @@ pub(crate) fn answer(run: &Run, id: HandoffId) -> Option<TurnResult> {
         fingerprint: None,
         said: said.clone(),
         bare: false,
+        unanswered: false,
     })
 }
 

@@ -198,6 +198,7 @@ impl LockManager {
             };
             let far = if waiting { LOOK } else { Duration::from_secs(3600) };
             let due = tokio::select! {
+                biased;
                 _ = stopping.wait_for(|stop| *stop) => return,
                 changed = shown.changed() => match changed {
                     Ok(()) => false,

@@ -23,17 +23,10 @@ pub(crate) fn workflow() -> Workflow {
 }
 
 pub(crate) fn result(text: &str) -> TurnResult {
-    TurnResult {
-        response: Response {
-            summary: text.into(),
-            ..Response::new(Party::from("a"), stafette_core::Outcome::Resolved)
-        },
-        offers: Vec::new(),
-        usage: Usage::default(),
-        fingerprint: None,
-        said: stafette_core::team::Said::default(),
-        bare: false,
-    }
+    TurnResult::new(Response {
+        summary: text.into(),
+        ..Response::new(Party::from("a"), stafette_core::Outcome::Resolved)
+    })
 }
 
 #[tokio::test]

@@ -35,6 +35,7 @@ pub(crate) fn workflow(command: &str) -> Workflow {
         workflow = {{ name = "one", entry = "a", trust_bare_frames = true }}
         [agents.a]
         runner = "exec"
+        result = "exit"
         command = ["sh", "-c", '{command}']
         "#
     );

@@ -7,7 +7,7 @@ use stafette_core::run::create::RunCreated;
 use stafette_core::{
     Event, Fields, HandoffId, Input, Kind, Offer, Party, Question, Reason, Run, Workflow,
 };
-use stafette_engine::{Answered, Engine, Gate, Looked, Settings};
+use stafette_engine::{Answered, Engine, Gate, Looked, Plugins, Settings};
 
 use crate::flaky::Flaky;
 use crate::runs::{settings, start};
@@ -59,7 +59,8 @@ async fn b_17_what_a_gate_adds_is_cleaned_and_what_it_sees_is_clean() {
     let store = Flaky::new();
     let settings = Settings { redactor: Redactor::knowing([SECRET]), ..settings(folder.path()) };
     let gate: Arc<dyn Gate> = Arc::new(Talkative);
-    let engine = Engine::open_with(Arc::new(store.clone()), settings, None, Some(gate));
+    let plugins = Plugins { gate: Some(gate), ..Plugins::default() };
+    let engine = Engine::open_with(Arc::new(store.clone()), settings, plugins);
     let engine = engine.await.expect("opens");
     let run = start(&engine, crate::outside::workflow()).await.expect("a run");
     let offer = |from: Party, to: Party| {

@@ -63,6 +63,7 @@ async fn s1_16_the_life_of_a_command_is_told() {
         limits = { cooldown = 0 }
         [agents.a]
         runner = "exec"
+        result = "exit"
         command = ["sh", "-c", 'cat >/dev/null; [ -e again ] || { touch again; echo no key found >&2; exit 3; }']
     "#;
     let (engine, run, status) = run(folder.path(), agent).await;
@@ -133,6 +134,7 @@ async fn stalls(runner: &str) {
             command = ["sh", "-c", 'trap "echo x >> interrupted" INT; echo hi; while :; do sleep 0.05; done']
             [agents.other]
             runner = "exec"
+            result = "exit"
             command = ["sh", "-c", "cat >/dev/null; echo done"]
             [[routes]]
             from = "a"
@@ -177,6 +179,7 @@ async fn s1_03_an_agent_that_is_not_ready_in_time_shows_so_and_people_are_told()
         [agents.a]
         runner = "pty"
         ready_timeout = "50ms"
+        result = "exit"
         command = ["sh", "-c", "while read -r line; do case $line in *'done twice.') exit;; esac; done"]
     "#;
     let (engine, run, status) = run(folder.path(), agent).await;

@@ -148,7 +148,10 @@ impl Choice {
                 let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
                 let by_argument = words.iter().any(|word| word.contains("{prompt}"));
                 let via = if by_argument { "\nprompt_via = \"argument\"" } else { "" };
-                format!("command = [{}]{via}", quoted.join(", "))
+                // Whether it knows of handoffs, only its user can tell.
+                let note =
+                    "\n# result = \"exit\" if exit status 0 alone means that the work is done";
+                format!("command = [{}]{via}{note}", quoted.join(", "))
             }
         }
     }

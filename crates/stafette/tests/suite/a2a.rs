@@ -338,7 +338,7 @@ fn b_11_one_project_hands_work_to_another_by_tls_within_one_trace() {
     let nobody = "[telemetry]\notlp = \"http://127.0.0.1:9\"\n";
     let script = "cat > /dev/null; echo \"$TRACEPARENT\" > context; echo built";
     let far = World::workflow(&format!(
-        "[workflow]\nname = \"far\"\nentry = \"one\"\n[agents.one]\nrunner = \"exec\"\n\
+        "[workflow]\nname = \"far\"\nentry = \"one\"\n[agents.one]\nrunner = \"exec\"\nresult = \"exit\"\n\
          command = {}\n{nobody}",
         json!(["sh", "-c", script])
     ));

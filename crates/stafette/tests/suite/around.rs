@@ -16,6 +16,7 @@ name = "echo"
 entry = "one"
 [agents.one]
 runner = "exec"
+result = "exit"
 command = ["sh", "-c", "cat > /dev/null; echo ran >> ran"]
 "#;
 

@@ -25,6 +25,7 @@ runner = "pty"
 command = ["sh", "worker.sh"]
 [agents.clerk]
 runner = "exec"
+result = "exit"
 command = ["true"]
 [[routes]]
 from = "worker"

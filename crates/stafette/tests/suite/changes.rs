@@ -13,6 +13,7 @@ name = "echo"
 entry = "one"
 [agents.one]
 runner = "exec"
+result = "exit"
 command = ["sh", "-c", "true"]
 [changes]
 validate = ["sh", "-c", "! grep -r bad src"]
@@ -192,7 +193,7 @@ fn s4_07_an_agent_cannot_say_yes_to_its_own_change() {
         "$stafette" changes propose - && "$stafette" changes approve c1; "$stafette" changes comment c1 "do it"; echo "exit $?""#;
     let program = crate::world::program();
     let workflow = format!(
-        "[workflow]\nname = \"own\"\nentry = \"one\"\n[agents.one]\nrunner = \"exec\"\n\
+        "[workflow]\nname = \"own\"\nentry = \"one\"\n[agents.one]\nrunner = \"exec\"\nresult = \"exit\"\n\
          command = [\"sh\", \"-c\", {script:?}, \"sh\", {program:?}]\n"
     );
     let world = World::workflow(&workflow);
@@ -216,6 +217,7 @@ entry = "one"
 worktrees = true
 [agents.one]
 runner = "exec"
+result = "exit"
 command = ["sh", "-c", "cat > /dev/null; echo changed > src.txt; echo done"]
 "#;
     let world = World::workflow(workflow);

@@ -40,6 +40,7 @@ prompt_via = "{prompt_via}"
 command = ["sh", "a.sh"]
 [agents.b]
 runner = "exec"
+result = "exit"
 command = ["sh", "-c", "cat >/dev/null; echo x >> b.ran"]
 [[routes]]
 from = "a"
@@ -118,16 +119,17 @@ impl Fate {
         assert!(self.all("handoff_refused").is_empty(), "{quote:?}: {log:#?}");
         assert!(self.all("recovery_chosen").len() <= questions.len(), "{quote:?}: {log:#?}");
         let failures = self.all("turn_failed");
-        let Some(question) = questions.first() else {
-            assert!(failures.is_empty(), "{quote:?}: {log:#?}");
-            assert_eq!(self.view["status"], "succeeded", "{quote:?}: {log:#?}");
-            return Asked::Nothing;
-        };
+        let question = questions.first().expect("nothing was told, so somebody is asked");
         assert_eq!(questions.len(), 1, "{quote:?}: {log:#?}");
         assert_eq!(self.view["waiting_on"], "human", "{quote:?}: {log:#?}");
         if question["offer"]["question"]["reason"] == "unconfirmed_frame" {
             assert!(failures.is_empty(), "{quote:?}: {log:#?}");
             return Asked::WhetherItIsMeant;
+        }
+        let details = question["offer"]["question"]["details"].as_str().expect("details");
+        if details.contains("ended twice without") {
+            assert!(failures.is_empty(), "{quote:?}: {log:#?}");
+            return Asked::ForItsOutcome;
         }
         let invalid = |failure: &&Value| failure["failure"]["kind"] == "invalid";
         assert!(failures.iter().all(invalid), "{quote:?}: {log:#?}");
@@ -139,7 +141,7 @@ impl Fate {
 /// What a person is asked when an agent has printed a quote and told nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Asked {
-    Nothing,
+    ForItsOutcome,
     WhetherItIsMeant,
     WhatNow,
 }
@@ -185,7 +187,7 @@ fn quoted(number: usize, group: &[Quote]) -> String {
 
 /// How many were asked about, each way.
 fn tally(seen: &[Asked]) -> [usize; 3] {
-    [Asked::Nothing, Asked::WhetherItIsMeant, Asked::WhatNow]
+    [Asked::ForItsOutcome, Asked::WhetherItIsMeant, Asked::WhatNow]
         .map(|kind| seen.iter().filter(|asked| **asked == kind).count())
 }
 

@@ -22,6 +22,7 @@ name = "one"
 entry = "a"
 [agents.a]
 runner = "{runner}"
+result = "exit"
 prompt_via = "{}"
 command = ["sh", "a.sh"]
 [limits]

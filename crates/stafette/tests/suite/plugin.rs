@@ -50,7 +50,7 @@ fn a_session_with_the_plugin_tells_what_it_does_by_its_own_channel() {
     let script = Script::new().rule(
         Rule::when("You plan.")
             .then(Reply::write(plan, "1. Build it.\n"))
-            .then(Reply::text("Done.")),
+            .then(Reply::text("<<<ODEI:RESULT:done>>>")),
     );
     let model = ModelServer::start(script).expect("a model");
     let claude = claude(&world, &model);

@@ -54,6 +54,7 @@ name = "birds"
 entry = "one"
 [agents.one]
 runner = "exec"
+result = "exit"
 profile = "parrot"
 "#;
 
@@ -63,7 +64,7 @@ fn a_user_adds_a_profile_by_a_file_and_a_change_of_it_ends_the_trust() {
     world.write("stafette.toml", WITH_PARROT);
     let said = world.run(&["check"]);
     assert_eq!(said.code, 1);
-    assert!(said.out.contains("there is no profile `parrot`") && said.out.contains(":7:11"));
+    assert!(said.out.contains("there is no profile `parrot`") && said.out.contains(":8:11"));
     world.write("profiles/parrot.toml", PARROT);
     world.run(&["check"]).ok();
     world.run(&["trust", "--yes"]).ok();
@@ -135,11 +136,11 @@ fn s2_11_mistakes_are_shown_with_line_column_and_a_caret() {
     world.write("stafette.toml", &format!("{ECHO}[[routes]]\nfrom = \"one\"\nto = \"two\"\n"));
     let said = world.run(&["check"]);
     assert_eq!(said.code, 1);
-    assert!(said.out.contains("stafette.toml:10:6") && said.out.contains("^^^^^"), "{said:?}");
+    assert!(said.out.contains("stafette.toml:11:6") && said.out.contains("^^^^^"), "{said:?}");
     let json = world.run(&["check", "--json"]).json();
     assert_eq!(
         (&json["problems"][0]["line"], &json["problems"][0]["column"]),
-        (&10.into(), &6.into())
+        (&11.into(), &6.into())
     );
 }
 

@@ -52,6 +52,7 @@ runner = "exec"
 command = ["sh", "-c", '{first}']
 [agents.b]
 runner = "exec"
+result = "exit"
 command = ["sh", "-c", "cat > given.txt; echo done"]
 [[routes]]
 from = "a"
@@ -140,7 +141,8 @@ fn b_05_a_budget_that_is_reached_has_its_own_exit_code() {
 #[test]
 fn a_run_survives_the_daemon_and_goes_on_with_the_next_one() {
     let world = World::workflow(&pair(
-        "cat >/dev/null; echo started > a.txt; while [ ! -e go ]; do sleep 0.05; done",
+        "cat >/dev/null; echo started > a.txt; while [ ! -e go ]; do sleep 0.05; done; \
+         echo \"<<<ODEI:RESULT:done>>>\"",
         "",
     ));
     let run = world.run(&["run", "x", "--detach"]).ok();
@@ -240,7 +242,7 @@ fn b_07_a_token_is_of_no_use_outside_of_its_session() {
     // The agent gives its token away; a process that is not its own tries to use it.
     let world = speaker(
         "echo $STAFETTE_TOKEN >token.tmp; echo $STAFETTE_SOCKET >>token.tmp; mv token.tmp token; \
-         while [ ! -e tried ]; do sleep 0.02; done",
+         while [ ! -e tried ]; do sleep 0.02; done; $S emit RESULT done",
     );
     world.run(&["run", "--detach", "x"]).ok();
     until_so("it gives its token away", || !world.read("token").is_empty());

@@ -47,6 +47,7 @@ name = "one"
 entry = "a"
 [agents.a]
 runner = "{runner}"
+result = "exit"
 sandbox = "{mode}"
 command = ["sh", "agent.sh"]
 [retries]

@@ -16,6 +16,7 @@ runner = "exec"
 command = ["sh", "a.sh"]
 [agents.b]
 runner = "exec"
+result = "exit"
 command = ["sh", "-c", "cat >/dev/null; echo b >> ledger"]
 [[routes]]
 from = "a"
@@ -160,4 +161,44 @@ fn b_22_ctrl_c_detaches_from_a_run_and_stops_one_in_the_foreground() {
     let (code, said) = interrupt(child);
     assert_eq!(code, Some(130), "{said}");
     assert!(said.contains("stopped; `stafette resume` continues the run"), "{said}");
+}
+
+#[test]
+fn b_19_a_turn_that_only_asks_in_plain_words_is_no_success() {
+    let world = world("cat >> prompts; echo 'Shall I write it to specs/?'");
+    let said = world.run(&["run", "x"]);
+    assert_eq!(said.code, 3, "{said:?}");
+    // It was asked once more for what is missing, and then a person is asked.
+    assert_eq!(world.read("ledger"), "a\na\n");
+    assert!(world.read("prompts").contains("ended without a handoff, a result or a question"));
+    let inbox = world.run(&["inbox"]).ok();
+    assert!(inbox.out.contains("Shall I write it to specs/?"), "{inbox:?}");
+    world.run(&["answer", "2", "stop"]).ok();
+}
+
+#[test]
+fn b_19_a_tool_that_is_missing_is_no_success() {
+    let world = world("cat >/dev/null; no-such-tool emit HANDOFF b 2>/dev/null; exit 0");
+    assert_eq!(world.run(&["run", "x"]).code, 3);
+    assert_eq!(world.read("ledger"), "a\na\n", "b never got the work");
+}
+
+#[test]
+fn b_19_a_plain_command_answers_by_its_exit_status_where_the_workflow_says_so() {
+    let text = |result: &str| {
+        format!(
+            "[workflow]\nname = \"one\"\nentry = \"a\"\n\
+             [agents.a]\nrunner = \"exec\"\n{result}command = [\"sh\", \"-c\", \"echo built\"]\n"
+        )
+    };
+    let world = World::workflow(&text("result = \"exit\"\n"));
+    let view = world.run(&["run", "--json", "x"]).ok().json();
+    assert_eq!(view["status"], "succeeded", "{view}");
+    assert!(!world.run(&["check"]).out.contains("no-answer"));
+    world.write("stafette.toml", &text(""));
+    let check = world.run(&["check"]);
+    assert!(
+        check.out.contains("no-answer") && check.out.contains("result = \"exit\""),
+        "{check:?}"
+    );
 }

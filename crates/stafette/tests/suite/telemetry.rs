@@ -142,7 +142,7 @@ steps = [{ emit = "CHANGE", payload = { reason = "They were old", changes = [
 fn s2_10_agents_get_the_context_of_their_turn_and_nothing_is_sent_by_default() {
     let workflow = |more: &str| {
         format!(
-            "[workflow]\nname = \"one\"\nentry = \"a\"\n[agents.a]\nrunner = \"exec\"\n\
+            "[workflow]\nname = \"one\"\nentry = \"a\"\n[agents.a]\nrunner = \"exec\"\nresult = \"exit\"\n\
              command = [\"sh\", \"-c\", 'cat >/dev/null; echo \"[$TRACEPARENT]\" > context; echo done']\n{more}"
         )
     };
@@ -357,7 +357,7 @@ fn s2_10_a_receiver_elsewhere_is_reached_by_tls_when_this_system_trusts_it() {
     world.write(
         "stafette.toml",
         &format!(
-            "[workflow]\nname = \"one\"\nentry = \"a\"\n[agents.a]\nrunner = \"exec\"\n\
+            "[workflow]\nname = \"one\"\nentry = \"a\"\n[agents.a]\nrunner = \"exec\"\nresult = \"exit\"\n\
              command = [\"true\"]\n[telemetry]\notlp = \"https://localhost:{port}\"\n\
              headers = {{ x-key = \"TRACE_KEY\" }}\n"
         ),

@@ -24,6 +24,7 @@ runner = "pty"
 command = ["sh", "builder.sh"]
 [agents.reviewer]
 runner = "exec"
+result = "exit"
 command = ["sh", "-c", "cat >/dev/null; echo x >> reviewed.txt"]
 [[routes]]
 from = "planner"

@@ -17,7 +17,7 @@ const SPAN: &str = "00f067aa0ba902b7";
 /// An agent that does `script`, and where its trace goes.
 fn workflow(script: &str, telemetry: &str) -> String {
     format!(
-        "[workflow]\nname = \"one\"\nentry = \"a\"\n[agents.a]\nrunner = \"exec\"\n\
+        "[workflow]\nname = \"one\"\nentry = \"a\"\n[agents.a]\nrunner = \"exec\"\nresult = \"exit\"\n\
          command = {}\n[telemetry]\n{telemetry}\n",
         json!(["sh", "-c", script])
     )

@@ -70,6 +70,7 @@ name = "echo"
 entry = "one"
 [agents.one]
 runner = "exec"
+result = "exit"
 command = ["sh", "-c", "true"]
 "#;
 

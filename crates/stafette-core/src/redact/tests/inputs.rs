@@ -144,6 +144,7 @@ fn bare() -> TurnResult {
         fingerprint: Some("f1".into()),
         said: Said { vote: Some(vote()), measured: Some(Measured::default()) },
         bare: true,
+        unanswered: false,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::{Report, listed};
 use crate::Party;
-use crate::workflow::Runner;
 use crate::workflow::file::{Diagnostic, child, nearest};
+use crate::workflow::{Agent, ResultFormat, Runner};
 
 /// The sources that need no entry in `[sources]`.
 const SOURCES: [&str; 4] = ["external", "market", "user", "decision"];
@@ -58,6 +58,15 @@ pub(super) fn check(report: &mut Report<'_>) {
         if let Some(profile) = &agent.profile {
             knows_profile(report, profile, &format!("{at}/profile"));
         }
+        if never_answers(agent, &workflow.workflow.frame_word) {
+            let message = format!("`{name}` ends without saying what the outcome of its work is");
+            report.add(
+                Diagnostic::warning("no-answer", &format!("{at}/command"), message).help(
+                    "set result = \"exit\" if exit status 0 means that the work is done, or have it call \
+                     `stafette emit`",
+                ),
+            );
+        }
         let budget = &workflow.budget;
         let estimate = agent.estimate.unwrap_or_default();
         if estimate.tokens > budget.tokens || estimate.money > budget.money {
@@ -90,6 +99,20 @@ pub(super) fn check(report: &mut Report<'_>) {
     for (source, provider) in &workflow.sources {
         report.knows(provider.as_str(), &child("/sources", source));
     }
+}
+
+/// True for a shell command that can be read here and neither reports nor prints a frame. Any other
+/// program may do either.
+fn never_answers(agent: &Agent, frame_word: &str) -> bool {
+    let script = match agent.command.as_slice() {
+        [shell, flag, script, ..] if flag == "-c" && shell.ends_with("sh") => script,
+        _ => return false,
+    };
+    let speaks = ["stafette", "emit", "mcp", frame_word, "$"];
+    agent.runner == Runner::Exec
+        && agent.profile.is_none()
+        && agent.result == ResultFormat::Frames
+        && !speaks.iter().any(|word| script.contains(word))
 }
 
 /// Checks a profile name, if the caller provided the list: the core itself knows no profiles.

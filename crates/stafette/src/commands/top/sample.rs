@@ -81,6 +81,7 @@ pub(super) fn question(options: &[&str]) -> Asked {
         cools: false,
         constraints: stafette_core::handoff::Constraints::default(),
         refusals: 0,
+        reminded: false,
         assessed: Vec::new(),
         trail: stafette_core::handoff::Trail::default(),
         admitted_at: NOW,
