@@ -119,7 +119,12 @@ impl Fate {
         assert!(self.all("handoff_refused").is_empty(), "{quote:?}: {log:#?}");
         assert!(self.all("recovery_chosen").len() <= questions.len(), "{quote:?}: {log:#?}");
         let failures = self.all("turn_failed");
-        let question = questions.first().expect("nothing was told, so somebody is asked");
+        // What reads as an answer moves nothing, and nobody needs to be asked about it.
+        let Some(question) = questions.first() else {
+            assert!(failures.is_empty(), "{quote:?}: {log:#?}");
+            assert_eq!(self.view["status"], "succeeded", "{quote:?}: {log:#?}");
+            return Asked::Nothing;
+        };
         assert_eq!(questions.len(), 1, "{quote:?}: {log:#?}");
         assert_eq!(self.view["waiting_on"], "human", "{quote:?}: {log:#?}");
         if question["offer"]["question"]["reason"] == "unconfirmed_frame" {
@@ -141,6 +146,7 @@ impl Fate {
 /// What a person is asked when an agent has printed a quote and told nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Asked {
+    Nothing,
     ForItsOutcome,
     WhetherItIsMeant,
     WhatNow,
@@ -186,8 +192,8 @@ fn quoted(number: usize, group: &[Quote]) -> String {
 }
 
 /// How many were asked about, each way.
-fn tally(seen: &[Asked]) -> [usize; 3] {
-    [Asked::ForItsOutcome, Asked::WhetherItIsMeant, Asked::WhatNow]
+fn tally(seen: &[Asked]) -> [usize; 4] {
+    [Asked::Nothing, Asked::ForItsOutcome, Asked::WhetherItIsMeant, Asked::WhatNow]
         .map(|kind| seen.iter().filter(|asked| **asked == kind).count())
 }
 
@@ -222,14 +228,14 @@ fn b_07_two_hundred_prompts_with_frames_are_typed_echoed_and_printed_and_move_no
 fn b_07_two_hundred_files_with_frames_only_propose_when_nothing_is_told() {
     let world = world("exec", "argument", FILES);
     let tally = tally(&each(&world, 1, named, Fate::is_a_proposal));
-    assert!(tally.iter().all(|count| *count > 10), "each of them happens: {tally:?}");
+    assert!(tally.iter().all(|count| *count > 3), "each of them happens: {tally:?}");
 }
 
 #[test]
 fn b_07_two_hundred_files_with_frames_only_propose_in_a_terminal() {
     let world = world("pty", "argument", FILES);
     let tally = tally(&each(&world, 1, named, Fate::is_a_proposal));
-    assert!(tally.iter().all(|count| *count > 10), "each of them happens: {tally:?}");
+    assert!(tally.iter().all(|count| *count > 3), "each of them happens: {tally:?}");
 }
 
 #[test]
