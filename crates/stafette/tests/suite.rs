@@ -34,6 +34,8 @@ mod guide;
 mod held;
 #[path = "suite/hostile_agents.rs"]
 mod hostile_agents;
+#[path = "suite/ledger.rs"]
+mod ledger;
 #[path = "suite/locks.rs"]
 mod locks;
 #[path = "suite/mcp.rs"]
