@@ -22,6 +22,11 @@ pub enum Input {
         /// The name of the process.
         by: String,
     },
+    /// The clock went forward at once: the machine slept, or somebody set it.
+    ClockJumped {
+        /// The time that was skipped.
+        by: Millis,
+    },
     /// The delivery of a turn made progress.
     Receipt {
         /// The turn that was delivered.

@@ -497,6 +497,7 @@ fn decide(draft: &mut Draft, input: Input) -> Reply {
     match input {
         Input::Tick => expire::decide(draft),
         Input::Adopt { by } => adopt::decide(draft, by),
+        Input::ClockJumped { by } => adopt::after_a_jump(draft, by),
         Input::Receipt { turn, receipt } => receipt::decide(draft, turn, receipt),
         Input::Take { turn, by, lease } => take::decide(draft, turn, by, lease),
         Input::Tell { turn, told } => tell::decide(draft, turn, *told),

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -61,9 +62,32 @@ pub fn now() -> Time {
         return virtual_time;
     }
     let mut anchor = ANCHOR.lock().unwrap_or_else(PoisonError::into_inner);
-    let (now, kept) = onward(*anchor, wall(), Instant::now());
+    let (wall, at) = (wall(), Instant::now());
+    if let Some(jump) = jump(*anchor, wall, at) {
+        JUMPED.fetch_add(jump.0, Ordering::Relaxed);
+    }
+    let (now, kept) = onward(*anchor, wall, at);
     *anchor = Some(kept);
     now
+}
+
+/// The time that the clock has skipped since this process began, up to its last look at it.
+#[must_use]
+pub(crate) fn skipped() -> Millis {
+    Millis(JUMPED.load(Ordering::Relaxed))
+}
+
+/// The least time that counts as skipped: less than that, a clock is merely corrected.
+const JUMP: Millis = Millis::seconds(10);
+
+/// All the time that was skipped.
+static JUMPED: AtomicU64 = AtomicU64::new(0);
+
+/// The time that a clock has skipped: it shows more than has passed.
+fn jump(anchor: Option<(Time, Instant)>, wall: Time, at: Instant) -> Option<Millis> {
+    let (moment, since) = anchor?;
+    let passed = u64::try_from(at.saturating_duration_since(since).as_millis()).ok()?;
+    Some(wall.since(moment + Millis(passed))).filter(|skipped| *skipped >= JUMP)
 }
 
 /// Time continues from `moment` at least: what is recorded there is not in the future for us.
@@ -157,6 +181,17 @@ mod tests {
         );
         let (caught_up, _) = onward(Some(anchor), Time(6 * day), later(200_000));
         assert_eq!(caught_up, Time(6 * day), "the wall's time counts again");
+    }
+
+    #[test]
+    fn b_22_a_clock_that_skips_is_noticed_and_one_that_is_corrected_is_not() {
+        let (begin, hour) = (Instant::now(), 3_600_000);
+        let anchor = Some((Time(hour), begin));
+        let after = |seconds| begin + Duration::from_secs(seconds);
+        assert_eq!(jump(anchor, Time(hour + 60_000), after(60)), None);
+        assert_eq!(jump(anchor, Time(hour + 63_000), after(60)), None);
+        assert_eq!(jump(anchor, Time(9 * hour + 60_000), after(60)), Some(Millis::hours(8)));
+        assert_eq!(jump(anchor, Time(0), after(60)), None, "a clock that goes back skips nothing");
     }
 
     #[test]

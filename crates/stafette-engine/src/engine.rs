@@ -40,6 +40,7 @@ fn continues(input: &Input) -> bool {
         // An agent that has survived its daemon reports to whoever is there: that continues nothing.
         Input::Tell { .. }
         | Input::Tick
+        | Input::ClockJumped { .. }
         | Input::Adopt { .. }
         | Input::Receipt { .. }
         | Input::Ask { .. }
@@ -572,6 +573,7 @@ impl Engine {
             stopping: self.stopping.subscribe(),
             released: self.released.subscribe(),
             held: false,
+            skipped: clock::skipped(),
         };
         self.lock().insert(run, Handle { queue, shown });
         let (runs, engine) = (self.runs.clone(), self.clone());

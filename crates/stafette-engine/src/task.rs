@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use stafette_agents::Agents;
 use stafette_core::redact::Redact;
-use stafette_core::{Input, Recorded, Reply, Run, TeamInput, TurnKey};
+use stafette_core::{Input, Millis, Recorded, Reply, Run, TeamInput, TurnKey};
 use stafette_store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -88,6 +88,8 @@ pub(crate) struct Task {
     pub(crate) released: watch::Receiver<bool>,
     /// True while it waits for the engine to let it continue.
     pub(crate) held: bool,
+    /// The time skipped by the clock that the run has accounted for.
+    pub(crate) skipped: Millis,
 }
 
 impl Task {
@@ -189,6 +191,13 @@ impl Task {
             messages = self.looked_at(&*gate, messages).await;
             // The fields that it adds come from outside as well.
             self.clean(&mut messages);
+        }
+        let now = clock::now();
+        if clock::skipped() > self.skipped {
+            let by = Millis(clock::skipped().0 - self.skipped.0);
+            self.skipped = clock::skipped();
+            tracing::warn!(run = %self.driver.run().id, %by, at = %now.rfc3339(), "the clock went forward");
+            messages.insert(0, Message::heard(Input::ClockJumped { by }, None));
         }
         loop {
             let inputs: Vec<Input> = messages.iter().map(|message| message.input.clone()).collect();

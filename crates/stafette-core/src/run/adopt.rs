@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run, legacy, resume, turn};
 use crate::handoff::{Receipt, State};
-use crate::{Event, Fields, Handoff, HandoffId, Reply, Time};
+use crate::{Event, Fields, Handoff, HandoffId, Ignored, Millis, Reply, Time};
 
 /// A process took the run over.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -35,13 +35,12 @@ pub struct Clock {
     pub finish_by: Time,
 }
 
-/// Returns fresh deadlines, within the handoff's own, for a turn that was open while no process ran
-/// the run.
-fn clock(run: &Run, now: Time, handoff: &Handoff) -> Option<Clock> {
+/// Returns fresh deadlines, within the handoff's own, for an open turn that gets `due` for its next
+/// sign of life, unless it is taken for a time of its own.
+fn clock(run: &Run, now: Time, handoff: &Handoff, due: Millis) -> Option<Clock> {
     let limits = &run.workflow.limits;
     let turn = handoff.state.turn()?;
-    let lease = turn.taken.as_ref().map(|taken| taken.lease);
-    let due = now + lease.unwrap_or_else(|| turn::time_to_accept(run, handoff));
+    let due = now + turn.taken.as_ref().map_or(due, |taken| taken.lease);
     let finish_by = (now + limits.finish_timeout).min(handoff.deadline.unwrap_or(Time::MAX));
     Some(Clock { handoff: handoff.id, due, finish_by })
 }
@@ -56,7 +55,8 @@ pub(crate) fn decide(draft: &mut Draft, by: String) -> Reply {
         }
     }
     let run = &draft.run;
-    let clocks = Some(run.open().filter_map(|it| clock(run, draft.now, it)).collect());
+    let clock = |it| clock(run, draft.now, it, turn::time_to_accept(run, it));
+    let clocks = Some(run.open().filter_map(clock).collect());
     // A fork may begin in the middle of another run's step: undecided handoffs are decided again.
     let undecided: Vec<HandoffId> =
         draft.run.open().filter(|it| it.is_undecided()).map(|it| it.id).collect();
@@ -64,6 +64,26 @@ pub(crate) fn decide(draft: &mut Draft, by: String) -> Reply {
     for id in undecided {
         resume::resume(draft, id, Fields::new());
     }
+    Reply::Recorded
+}
+
+/// Gives every turn in progress fresh deadlines: the agents are not to blame for the time that was
+/// skipped either.
+pub(crate) fn after_a_jump(draft: &mut Draft, by: Millis) -> Reply {
+    let run = &draft.run;
+    let due = |it: &Handoff| match it.state {
+        State::Ordered(_) => turn::time_to_accept(run, it),
+        _ => run.workflow.limits.lease,
+    };
+    let clocks: Vec<Clock> =
+        run.open().filter_map(|it| clock(run, draft.now, it, due(it))).collect();
+    if clocks.is_empty() {
+        return Reply::Ignored(Ignored::Unchanged);
+    }
+    let kept = clocks.iter().map(|clock| clock.handoff).collect();
+    let by = format!("the same process; its clock went forward by {by}");
+    let (redelivered, clocks) = (Vec::new(), Some(clocks));
+    draft.record(Event::RunAdopted(RunAdopted { by, redelivered, kept, clocks }));
     Reply::Recorded
 }
 
@@ -90,5 +110,23 @@ impl RunAdopted {
                 handoff.state = State::Ordered(turn);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::run::story::{RELAY, Story, h};
+    use crate::{Input, Millis};
+
+    #[test]
+    fn b_22_a_machine_that_slept_blames_no_agent() {
+        let mut story = Story::new(RELAY);
+        story.accept(h(1));
+        let before = (story.state(h(1)), story.key(h(1)));
+        story.now = story.now + Millis::hours(8);
+        story.input(Input::ClockJumped { by: Millis::hours(8) }).input(Input::Tick);
+        assert_eq!((story.state(h(1)), story.key(h(1))), before);
+        story.later(Millis::minutes(2));
+        assert!(story.transcript().contains("no sign of life"), "it has its lease, and no more");
     }
 }

@@ -153,6 +153,7 @@ impl Round<'_> {
                 Input::Team(TeamInput::CommentChange { .. })
                 | Input::Team(TeamInput::OrderChange { .. })
                 | Input::Team(TeamInput::SettleChange { .. })
+                | Input::ClockJumped { .. }
                 | Input::Pause { .. }
                 | Input::Unpause { .. }
                 | Input::Team(TeamInput::Note { .. })

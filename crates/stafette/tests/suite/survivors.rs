@@ -202,3 +202,25 @@ fn b_19_a_plain_command_answers_by_its_exit_status_where_the_workflow_says_so() 
         "{check:?}"
     );
 }
+
+#[test]
+fn b_22_a_clock_that_goes_forward_by_a_day_fails_nobody() {
+    let world = world(
+        "cat >/dev/null; touch begun; while [ ! -e go ]; do sleep 0.02; done; $S emit HANDOFF b",
+    );
+    let shift = world.project().join("shift");
+    let clock = [(stafette_engine::clock::VARIABLE, shift.to_str().expect("a path"))];
+    world.run_with(&["run", "--detach", "x"], b"", &clock).ok();
+    until_so("a is at work", || world.project().join("begun").exists());
+    world.write("shift", "86400000");
+    // The daemon has noticed once something of the day after is recorded.
+    until_so("it is tomorrow", || {
+        let log = world.run(&["log", "--json"]).ok().lines();
+        log.iter().any(|event| event["by"].as_str().is_some_and(|by| by.contains("went forward")))
+    });
+    world.write("go", "");
+    succeeded(&world);
+    let log = world.run(&["log", "--json"]).ok().lines();
+    assert!(log.iter().all(|event| event["event"] != "turn_failed"), "{log:#?}");
+    assert_eq!(world.read("ledger"), "a\nb\n");
+}
