@@ -16,6 +16,7 @@ mod input;
 mod keyboard;
 mod news;
 mod pace;
+mod pause;
 mod person;
 mod pump;
 mod queries;
