@@ -53,11 +53,11 @@ pub use subscription::{Piece, Subscription};
 pub use supervisor::{Patience, State};
 pub(crate) use thread::Thread;
 
-use crate::Job;
 use crate::output;
 use crate::process::Launch;
 use crate::profile::Key;
 use crate::screen::{BadSize, Cursor, Sighting};
+use crate::{Job, STALL};
 use input::{Proof, Sight, Way};
 use news::Teller;
 use pump::{Input, Order, Pump, Text};
@@ -109,7 +109,7 @@ impl Default for Setup {
             size: DEFAULT_SIZE,
             patience: Patience::default(),
             arrival: Duration::from_secs(5),
-            stall: Duration::from_secs(600),
+            stall: STALL,
             quiet: Duration::from_millis(1500),
             unquiet: Duration::from_secs(60),
             interrupt: Key::default(),

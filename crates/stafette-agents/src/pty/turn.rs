@@ -16,7 +16,7 @@ use crate::profile::{self, Wall};
 use crate::receipts::Receipts;
 use crate::screen::{Sighting, Tier};
 use crate::terminal::{InputError, State, Terminal};
-use crate::{GRACE, HEARTBEAT, HEARTBEAT_GAP, Job, Signal};
+use crate::{GRACE, HEARTBEAT, HEARTBEAT_GAP, Job, LAST_CALL, Signal};
 
 /// Lines of output that are used in place of a summary.
 const SUMMARY_LINES: usize = 5;
@@ -65,7 +65,7 @@ pub(super) struct Turn<'a> {
     glanced: bool,
     busy: bool,
     asked: bool,
-    /// True if stray text is left in the program's input.
+    /// True if stray text is left in the program's input, or the program has stalled.
     pub(super) spoiled: bool,
 }
 
@@ -285,6 +285,13 @@ impl<'a> Turn<'a> {
             if may_stall && stalls <= now {
                 self.interrupt().await;
             }
+            let open = self.close == Close::Open;
+            let given_up = self.interrupted.filter(|_| open).map(|at| at + LAST_CALL);
+            if given_up.is_some_and(|at| at <= now) {
+                self.spoiled = true;
+                let failure = crate::stalled(setup.stall);
+                return Signal::Failed { failure, usage: Usage::default() };
+            }
             // Enter is lost more easily than a text: it is pressed once more if nothing happened.
             let again = submitted + setup.arrival;
             let unheard = self.heard == 0 && !self.pressed_again;
@@ -305,6 +312,7 @@ impl<'a> Turn<'a> {
                 Some(beat),
                 over,
                 may_stall.then_some(stalls),
+                given_up,
                 (!self.glanced).then_some(quiet),
                 unheard.then_some(again),
                 (self.unreported && self.interrupted.is_none()).then_some(due),
@@ -410,6 +418,11 @@ impl<'a> Turn<'a> {
         }
         if !self.handed_in && left.is_some_and(|status| status.success()) {
             return Signal::recoverable(LEFT_EARLY, Usage::default());
+        }
+        // The program ended when it was interrupted.
+        if self.interrupted.is_some() && left.is_some_and(|status| !status.success()) {
+            let failure = crate::stalled(self.terminal.setup().stall);
+            return Signal::Failed { failure, usage: Usage::default() };
         }
         let summary = self.terminal.lines(SUMMARY_LINES).join("\n");
         let complaint = match self.terminal.draws() && left.is_some() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use stafette_agents::profile::Profile;
 use stafette_agents::tell::belongs;
 use stafette_agents::terminal::{Patience, Setup, State, Terminals};
-use stafette_agents::{HEARTBEAT, Job, Signal, seal, start, start_in};
+use stafette_agents::{Job, Signal, seal, start, start_in};
 use stafette_core::handoff::Receipt;
 use stafette_core::run::session::SessionState;
 use stafette_core::wire::frame::{Frame, Word};
@@ -201,7 +201,7 @@ async fn b_02_an_agent_that_stalls_is_interrupted_and_people_are_told() {
 }
 
 #[tokio::test]
-async fn b_02_an_agent_that_stays_silent_is_no_longer_reported_alive() {
+async fn b_02_an_agent_that_stays_silent_is_not_reported_alive_and_loses_its_turn() {
     let world = World::new();
     let setup = Setup { stall: Duration::from_millis(100), ..quick() };
     let terminals = Terminals::new().with_setup(setup);
@@ -214,8 +214,11 @@ async fn b_02_an_agent_that_stays_silent_is_no_longer_reported_alive() {
             other => panic!("{other:?}"),
         }
     }
-    let silence = timeout(HEARTBEAT + Duration::from_secs(2), session.signals.recv()).await;
-    assert!(silence.is_err(), "{silence:?}");
+    let end = next(&mut session.signals).await;
+    let Some(Signal::Failed { failure, .. }) = end else { panic!("{end:?}") };
+    assert_eq!(failure.kind, FailureKind::Recoverable);
+    assert_eq!(failure.message, "said nothing for 0.1 s, so its turn was ended");
+    assert!(terminals.list().is_empty(), "the next try begins afresh");
     session.stop().await;
     assert!(world.is_clean());
 }
