@@ -248,6 +248,13 @@ impl Screen {
         text
     }
 
+    /// The row of the cursor, without blanks at its end.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let line = self.terminal.screen().line(self.terminal.cursor().row);
+        line.map_or_else(String::new, |line| line.text().trim_end().to_owned())
+    }
+
     /// A part of the screen, row by row with its styling: text and colours, no other control
     /// sequences.
     #[must_use]

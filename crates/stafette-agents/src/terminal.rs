@@ -350,6 +350,11 @@ impl Terminal {
         self.board.facts().view.screen.text()
     }
 
+    /// The row of the cursor, without blanks at its end.
+    pub(crate) fn line(&self) -> String {
+        self.board.facts().view.screen.line()
+    }
+
     /// The state of its session.
     #[must_use]
     pub fn state(&self) -> State {

@@ -24,6 +24,9 @@ const SUMMARY_LINES: usize = 5;
 /// Lines of the last screen that are reported of a program which draws.
 const SCREEN_LINES: usize = 12;
 
+/// A program that is back at its prompt and quiet for so many times the usual has nothing to add.
+const RESTS: u32 = 4;
+
 /// The message for a program that exits too soon, though with success.
 const LEFT_EARLY: &str = "it left before it was given its order";
 
@@ -61,9 +64,13 @@ pub(super) struct Turn<'a> {
     reported: Option<Instant>,
     /// True if there is output that was not reported.
     unreported: bool,
-    /// True if the screen was checked since it became quiet; `busy` and `asked` hold the result.
+    /// The row in which the order was typed, if there is a prompt in it.
+    prompt: Option<String>,
+    /// True if the screen was checked since it became quiet; `busy`, `rests` and `asked` hold the
+    /// result.
     glanced: bool,
     busy: bool,
+    rests: bool,
     asked: bool,
     /// True if stray text is left in the program's input, or the program has stalled.
     pub(super) spoiled: bool,
@@ -89,8 +96,10 @@ impl<'a> Turn<'a> {
             pressed_again: false,
             interrupted: None,
             spoiled: false,
+            prompt: None,
             glanced: false,
             busy: false,
+            rests: false,
             asked: false,
             printed_at: Instant::now(),
             reported: None,
@@ -114,6 +123,7 @@ impl<'a> Turn<'a> {
     pub(super) async fn hand_in(&mut self, text: &str) -> Result<(), Early> {
         self.await_ready().await?;
         let _hand = self.terminal.hand().await;
+        self.prompt = Some(self.terminal.line()).filter(|line| !line.is_empty());
         self.begin();
         self.terminal.turn_begins(text);
         let typed = self.terminal.paste_seen(text).await;
@@ -241,6 +251,10 @@ impl<'a> Turn<'a> {
             }
             Glance::Quiet | Glance::Unready => self.goes_on().await,
         }
+        // What it did before it was interrupted is no answer, and neither is the echo of the order.
+        self.rests = self.interrupted.is_none()
+            && self.receipts.has(Receipt::Ingested)
+            && Glance::is_at_rest(self.job, self.terminal, self.prompt.as_deref());
         let profile = self.job.profile.as_ref().filter(|_| self.close == Close::Open)?;
         let said = self.terminal.lines(SCREEN_LINES).join("\n");
         profile.used_up(&said, &Wall::here())?;
@@ -267,6 +281,10 @@ impl<'a> Turn<'a> {
                 return end;
             }
             let over = match self.close {
+                // It has said everything, and no signal was in it.
+                Close::Open if self.glanced && self.rests => {
+                    Some(self.printed_at + setup.quiet * RESTS)
+                }
                 Close::Open => None,
                 Close::WhenQuiet { since } if self.busy || self.asked => {
                     Some(since + setup.unquiet)
