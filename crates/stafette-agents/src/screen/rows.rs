@@ -25,6 +25,9 @@ pub(super) struct Row {
     text: Range<usize>,
     /// The columns of the text.
     columns: Range<usize>,
+    /// The number of columns that its first and its last word take.
+    first_word: usize,
+    last_word: usize,
     /// The columns between which a program may have put the text.
     room: Range<usize>,
     /// The number of columns up to the last one that is not blank.
@@ -64,6 +67,8 @@ impl From<&Line> for Row {
         Row {
             line: line.text(),
             text,
+            first_word: columns.clone().take_while(used).count(),
+            last_word: columns.clone().rev().take_while(used).count(),
             begins_wide: cells.get(columns.start).is_some_and(|cell| cell.width() == 2),
             columns,
             room,
@@ -74,12 +79,7 @@ impl From<&Line> for Row {
 }
 
 fn is_border(letter: char) -> bool {
-    matches!(letter, '│' | '┃' | '║' | '▌' | '▐' | '|')
-}
-
-/// The number of columns that a text takes, where all wide letters are far from the Latin ones.
-fn width(text: &str) -> usize {
-    text.chars().map(|letter| if letter < '\u{1100}' { 1 } else { 2 }).sum()
+    matches!(letter, '│' | '┃' | '║' | '▌' | '▐')
 }
 
 impl Row {
@@ -246,7 +246,7 @@ impl<'a> Wrapping<'a> {
     /// into the whole screen or box, or into the longest of the rows if there are enough of them.
     fn is_plausible(&self) -> bool {
         let full = |end: usize, (upper, lower): &(&Row, &Row)| {
-            upper.columns.end >= end || upper.columns.end + 1 + first_word(lower) > end
+            upper.columns.end >= end || upper.columns.end + 1 + lower.first_word > end
         };
         let all = |full: &dyn Fn(&(&Row, &Row)) -> bool| self.breaks.iter().all(full);
         let certain = self.document || self.breaks.len() > 1;
@@ -276,7 +276,7 @@ impl<'a> Wrapping<'a> {
         let room = &upper.room;
         // A wide letter leaves a column free that it does not fit into.
         let margin = room.end.saturating_sub(self.end + usize::from(lower.begins_wide));
-        let word = last_word(upper) + first_word(lower);
+        let word = upper.last_word + lower.first_word;
         if word > self.end.saturating_sub(self.left) {
             return self.breaks.len() > 1 || margin <= MARGIN;
         }
@@ -302,14 +302,4 @@ impl<'a> Wrapping<'a> {
             known.contains(last) && known.contains(first)
         })
     }
-}
-
-/// The number of columns that the first word of a row takes.
-fn first_word(row: &Row) -> usize {
-    row.text().split(' ').next().map_or(0, width)
-}
-
-/// The number of columns that the last word of a row takes.
-fn last_word(row: &Row) -> usize {
-    row.text().rsplit(' ').next().map_or(0, width)
 }
