@@ -118,6 +118,9 @@ async fn work(job: &Job, link: &Link, current: &Current) -> Signal {
             turn.talk.hear(&message, link).await;
             turn.talk.done(link).await
         }
+        Ok(Settled::Stalled) => {
+            Signal::Failed { failure: crate::stalled(job.stall()), usage: Usage::default() }
+        }
         Err(trouble) => broken(&trouble),
     }
 }
@@ -134,6 +137,8 @@ enum Settled {
     Task(Box<Task>),
     /// An answer without a task.
     Message(Message),
+    /// There was no news for too long.
+    Stalled,
 }
 
 /// The way a task is followed.
@@ -224,6 +229,8 @@ impl Turn<'_> {
     /// Follows a task until it ends or asks a question.
     async fn follow(&mut self, mut ear: Ear, mut task: String) -> Result<Settled, RemoteError> {
         let mut seen = Instant::now();
+        // An agent that is asked and answers is there; only news shows that it works.
+        let mut works = (Instant::now(), None);
         let mut pause = POLL.0;
         let mut tick = interval(HEARTBEAT_GAP);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -250,6 +257,7 @@ impl Turn<'_> {
                 }
                 Some(Ok(Some(event))) => {
                     seen = Instant::now();
+                    works.0 = seen;
                     self.event(&event, &mut task).await?
                 }
                 // The stream has ended or is broken: the task itself is queried.
@@ -259,6 +267,12 @@ impl Turn<'_> {
                 }
                 None => matches!(ear, Ear::Looks) || seen.elapsed() >= LOOK,
             };
+            if works.0.elapsed() >= self.job.stall() {
+                if !task.is_empty() {
+                    drop(timeout(GRACE, cancel(&self.remote, &task)).await);
+                }
+                return Ok(Settled::Stalled);
+            }
             if !settled {
                 continue;
             }
@@ -271,6 +285,9 @@ impl Turn<'_> {
                 Ok(found) => {
                     seen = Instant::now();
                     self.status(&found.status).await;
+                    if works.1.as_ref() != Some(&found.status) {
+                        works = (seen, Some(found.status.clone()));
+                    }
                     if is_settled(&found.status.state) {
                         return Ok(Settled::Task(Box::new(found)));
                     }

@@ -121,7 +121,7 @@ struct Turn {
     prompted: bool,
     receipts: Receipts,
     /// The time for which it may be silent, and the start of its silence.
-    stall: Option<Duration>,
+    stall: Duration,
     heard_at: Instant,
     /// True if it has waited for a command since the last check.
     waited: bool,
@@ -149,7 +149,7 @@ impl Turn {
         Turn {
             hearing: Hearing::new(&job, word),
             questions: Questions::new(job.order.deliveries),
-            stall: job.agent.stall.map(|stall| Duration::from_millis(stall.0)),
+            stall: job.stall(),
             heard_at: Instant::now(),
             waited: false,
             job,
@@ -219,19 +219,17 @@ impl Turn {
             {}
         }
         if let Err(Broken::Stalled) = ended {
-            let message = format!("{}, so its turn was ended", self.silence());
-            let kind = FailureKind::Recoverable;
+            let Failure { kind, message, .. } = crate::stalled(self.stall);
             return Err(Broken::AcpError(AcpError { kind, message, gone: false }));
         }
         Ok(ended??)
     }
 
-    /// The time at which its silence counts as a stall; `None` without a limit. An agent that waits
-    /// for a person does not stall.
+    /// The time at which its silence counts as a stall; `None` while it waits for a person.
     fn stalls(&self) -> Option<Instant> {
         let asks = self.questions.until().is_some();
-        let stall = self.stall.filter(|_| self.prompted && self.ended.is_none() && !asks)?;
-        Some(self.heard_at + stall)
+        let works = self.prompted && self.ended.is_none() && !asks;
+        works.then_some(self.heard_at + self.stall)
     }
 
     /// True if it waits for a command, or did so since the last check: then its silence begins only
@@ -248,12 +246,9 @@ impl Turn {
     /// Asks an agent that does nothing to stop, and reports it to people.
     async fn tell_that_it_stalls(&mut self) {
         let code = "AGENT_STALLED".to_owned();
-        let message = format!("{} and was interrupted", self.silence());
+        let silence = self.stall.as_secs_f32();
+        let message = format!("said nothing for {silence} s and was interrupted");
         self.link.tell(Signal::Alert { code, message }).await;
-    }
-
-    fn silence(&self) -> String {
-        format!("said nothing for {} s", self.stall.unwrap_or_default().as_secs_f32())
     }
 
     async fn within<T>(
@@ -310,7 +305,9 @@ impl Turn {
                     }
                 }
                 () = sleep_until(stalls.unwrap_or(now)), if stalls.is_some() => {
-                    if !self.waits() {
+                    if self.group.has_worked(self.stall) {
+                        self.heard_at = Instant::now();
+                    } else if !self.waits() {
                         return Err(Broken::Stalled);
                     }
                 }

@@ -18,7 +18,7 @@ use crate::harvest::{Harvest, last_document};
 use crate::output::Tail;
 use crate::process::{Group, Outputs};
 use crate::receipts::Receipts;
-use crate::{HEARTBEAT, HEARTBEAT_GAP, Job, Link, Signal, process, profile, prompt};
+use crate::{HEARTBEAT, HEARTBEAT_GAP, Job, LAST_CALL, Link, Signal, process, profile, prompt};
 use session::{Native, Notebook};
 use voice::Voice;
 
@@ -67,8 +67,15 @@ pub(crate) async fn run(job: Job, mut link: Link) {
         Err(failed) => return link.tell(*failed).await,
     };
     let mut hearing = Hearing::new(&job, word, native, link.receipts());
-    if let Some(status) = hearing.listen(&mut group, outputs, &mut link).await {
-        link.tell(hearing.end(status, &link).await).await;
+    match hearing.listen(&mut group, outputs, &mut link).await {
+        Some(Ending::Left(status)) => link.tell(hearing.end(status, &link).await).await,
+        Some(Ending::Stalled) => {
+            group.end().await;
+            let failure = crate::stalled(hearing.stall);
+            hearing.harvest.fail(failure);
+            link.tell(hearing.end(ExitStatus::default(), &link).await).await;
+        }
+        None => {}
     }
     // Ends the processes that remain when the owner wants the end.
     group.end().await;
@@ -110,6 +117,14 @@ pub(crate) fn with_prompt(job: &Job, words: &[String], prompt: &str) -> Vec<OsSt
     command
 }
 
+/// The end of a command.
+enum Ending {
+    /// It has exited.
+    Left(ExitStatus),
+    /// It gave no sign of life for too long, even when it was interrupted.
+    Stalled,
+}
+
 /// The output of a command.
 struct Hearing {
     format: ResultFormat,
@@ -124,10 +139,10 @@ struct Hearing {
     reported: Option<Instant>,
     receipts: Receipts,
     /// The time for which it may be silent.
-    stall: Option<Duration>,
+    stall: Duration,
     heard_at: Instant,
-    /// True if it was interrupted and has been silent since.
-    stalled: bool,
+    /// The time at which it was interrupted, if it has been silent since.
+    interrupted: Option<Instant>,
 }
 
 impl Hearing {
@@ -145,20 +160,20 @@ impl Hearing {
             errors: Tail::new(ERRORS),
             reported: None,
             receipts,
-            stall: job.agent.stall.map(|stall| Duration::from_millis(stall.0)),
+            stall: job.stall(),
             heard_at: Instant::now(),
-            stalled: false,
+            interrupted: None,
         }
     }
 
-    /// Listens until the command has ended and all of its output is read; `None` when the owner
-    /// wants the end first.
+    /// Listens until the command has ended and all of its output is read, or until it stalls; `None`
+    /// when the owner wants the end first.
     async fn listen(
         &mut self,
         group: &mut Group,
         outputs: Outputs,
         link: &mut Link,
-    ) -> Option<ExitStatus> {
+    ) -> Option<Ending> {
         let Outputs { mut output, mut errors } = outputs;
         let (mut output_ended, mut errors_ended) = (false, false);
         let (mut output_chunk, mut errors_chunk) = (vec![0; CHUNK], vec![0; CHUNK]);
@@ -170,7 +185,7 @@ impl Hearing {
             if let Some((status, _)) = ended
                 && (output_ended && errors_ended)
             {
-                return Some(status);
+                return Some(self.left(status));
             }
             let drained = ended.map_or_else(Instant::now, |(_, at)| at + DRAIN);
             let stalls = self.stalls();
@@ -183,7 +198,10 @@ impl Hearing {
                     Ok(0) | Err(_) => output_ended = true,
                 },
                 read = errors.read(&mut errors_chunk), if !errors_ended => match read {
-                    Ok(count @ 1..) => self.errors.push(&errors_chunk[..count]),
+                    Ok(count @ 1..) => {
+                        self.lives();
+                        self.errors.push(&errors_chunk[..count]);
+                    }
                     Ok(0) | Err(_) => errors_ended = true,
                 },
                 status = group.leader_ends(), if ended.is_none() => {
@@ -191,30 +209,49 @@ impl Hearing {
                     group.end().await;
                     ended = Some((status, Instant::now()));
                 }
-                () = sleep_until(stalls.unwrap_or(drained)), if stalls.is_some() && ended.is_none() => {
-                    self.interrupt(group, link).await;
+                () = sleep_until(stalls), if ended.is_none() => {
+                    if self.interrupted.is_some() {
+                        return Some(Ending::Stalled);
+                    }
+                    match group.has_worked(self.stall) {
+                        true => self.lives(),
+                        false => self.interrupt(group, link).await,
+                    }
                 }
-                _ = heartbeat.tick(), if ended.is_none() && !self.stalled => {
+                _ = heartbeat.tick(), if ended.is_none() && self.interrupted.is_none() => {
                     self.report(link);
                 }
                 () = sleep_until(drained), if ended.is_some() => {
-                    return ended.map(|(status, _)| status);
+                    return ended.map(|(status, _)| self.left(status));
                 }
             }
         }
     }
 
-    /// The time at which its silence counts as a stall; `None` without a limit.
-    fn stalls(&self) -> Option<Instant> {
-        self.stall.filter(|_| !self.stalled).map(|stall| self.heard_at + stall)
+    /// The time at which it is interrupted for its silence, or given up after that.
+    fn stalls(&self) -> Instant {
+        self.interrupted.map_or(self.heard_at + self.stall, |at| at + LAST_CALL)
+    }
+
+    /// The end of a command that has exited. One that was interrupted had stalled.
+    fn left(&self, status: ExitStatus) -> Ending {
+        match self.interrupted.is_some() && !status.success() {
+            true => Ending::Stalled,
+            false => Ending::Left(status),
+        }
+    }
+
+    /// Marks a sign of life.
+    fn lives(&mut self) {
+        (self.heard_at, self.interrupted) = (Instant::now(), None);
     }
 
     /// Interrupts a command that does nothing, and reports it to people. It counts as alive again
     /// when it prints something.
     async fn interrupt(&mut self, group: &Group, link: &Link) {
-        self.stalled = true;
+        self.interrupted = Some(Instant::now());
         let code = "AGENT_STALLED".to_owned();
-        let quiet = self.stall.unwrap_or_default().as_secs_f32();
+        let quiet = self.stall.as_secs_f32();
         let message = format!("printed nothing for {quiet} s and was interrupted");
         link.tell(Signal::Alert { code, message }).await;
         group.interrupt();
@@ -222,7 +259,7 @@ impl Hearing {
 
     /// Takes a piece of standard output.
     async fn hear(&mut self, bytes: &[u8], link: &Link) {
-        (self.heard_at, self.stalled) = (Instant::now(), false);
+        self.lives();
         self.receipts.reach(Receipt::Ingested).await;
         match &mut self.voice {
             None => self.read(bytes, link).await,

@@ -65,6 +65,13 @@ pub const HEARTBEAT_GAP: Duration = Duration::from_secs(1);
 /// The time that a process group has to end when it is asked to, before it is killed.
 pub const GRACE: Duration = Duration::from_secs(3);
 
+/// The default time that an agent may go without a sign of life in a turn: real agents think and wait
+/// for their tools for minutes without a word.
+pub const STALL: Duration = Duration::from_secs(600);
+
+/// The time that a silent agent has after it was interrupted, before its turn has failed.
+const LAST_CALL: Duration = GRACE.saturating_mul(2);
+
 /// The number of signals that may wait to be read before the agent is slowed down.
 const SIGNALS: usize = 64;
 
@@ -117,11 +124,22 @@ impl Job {
         }
     }
 
+    /// The time that the agent may go without a sign of life.
+    pub(crate) fn stall(&self) -> Duration {
+        self.agent.stall.map_or(STALL, |stall| Duration::from_millis(stall.0))
+    }
+
     /// The token that the agent's session was given.
     pub(crate) fn token(&self) -> Option<&str> {
         let given = self.given.iter().find(|(name, _)| name == "STAFETTE_TOKEN");
         given.map(|(_, token)| token.as_str())
     }
+}
+
+/// The failure of a turn whose agent gave no sign of life for this time.
+fn stalled(silence: Duration) -> Failure {
+    let message = format!("said nothing for {} s, so its turn was ended", silence.as_secs_f32());
+    Failure::new(FailureKind::Recoverable, message)
 }
 
 /// An event of a turn.

@@ -65,8 +65,16 @@ pub(crate) struct Group {
     /// The variable that every process started here carries, also one that has left the group, and
     /// no other process does.
     carried: Option<String>,
+    /// The ticks that its processes had worked when that was last asked.
+    worked: u64,
     over: bool,
 }
+
+/// The unit in which the system counts work.
+const TICK: Duration = Duration::from_millis(10);
+
+/// A program that only waits takes less than this part of the time.
+const IDLE: u128 = 100;
 
 /// The note that a program with many turns has this one: it identifies the program's processes. It
 /// is removed when this is dropped.
@@ -184,7 +192,8 @@ impl Launch {
             return Err(recoverable("the process was gone at once".into()));
         };
         let mark = Mark::new(self.place.clone(), id);
-        let mut group = Group { id, leader, mark: None, carried: Some(carried), over: false };
+        let mut group =
+            Group { id, leader, mark: None, carried: Some(carried), worked: 0, over: false };
         mark.write().map_err(|error| {
             let place = self.place.display();
             recoverable(format!("cannot note the turn in {place}: {error}"))
@@ -271,7 +280,7 @@ impl Group {
         let id = leader.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let id = id.ok_or(ErrorKind::NotFound)?;
         // The agent's own group ends its stray processes as well.
-        Ok(Group { id, leader, mark: None, carried: None, over: false })
+        Ok(Group { id, leader, mark: None, carried: None, worked: 0, over: false })
     }
 
     /// The process id of the leader, which is also the id of the group.
@@ -283,6 +292,15 @@ impl Group {
     pub(crate) async fn leader_ends(&mut self) -> ExitStatus {
         // A leader that cannot be waited for was reaped elsewhere: not a success.
         self.leader.wait().await.unwrap_or_else(|_| ExitStatus::from_raw(1 << 8))
+    }
+
+    /// True if its processes have worked since the last call, which was this long ago: more than a
+    /// program does that only waits.
+    pub(crate) fn has_worked(&mut self, time: Duration) -> bool {
+        let worked = table::worked(self.id);
+        let before = std::mem::replace(&mut self.worked, worked);
+        let ticks = u128::from(worked.saturating_sub(before));
+        ticks * TICK.as_millis() * IDLE > time.as_millis()
     }
 
     /// Interrupts all processes of the group, as Ctrl-C in a terminal would.

@@ -2,8 +2,9 @@
 //!
 //! A turn ends with a handoff or a result that is followed by quiet, immediately when that frame is
 //! signed, and with the program's exit: one that exits with status 0 has done its work, as with a
-//! command for each turn. A program that prints nothing for too long is interrupted, and no longer
-//! reported alive until it prints again.
+//! command for each turn. It also ends, without an answer, when the program is back at its prompt and
+//! stays there. A program that prints nothing for too long is interrupted, and
+//! its turn fails if it stays silent.
 
 mod glance;
 mod turn;

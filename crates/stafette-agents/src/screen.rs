@@ -4,9 +4,10 @@
 //! that are already there, wrap lines on their own, and draw the same line many times. So the bytes
 //! go through a terminal emulator, and frames are searched for on its screen.
 //!
-//! - The screen is searched after each piece of input, after each synchronized update, and before
-//!   the cursor leaves a row that has changed. It is not searched in the middle of an escape
-//!   sequence or of a synchronized update, where half of a row may be old.
+//! - The screen is searched when the program pauses, after each synchronized update, and before the
+//!   cursor leaves a row that has changed. It is not searched in the middle of an escape sequence or
+//!   of a synchronized update, where half of a row may be old.
+//! - Rows that the program wrapped itself are put together only when it has drawn all of them.
 //! - Rows that scroll off are searched once more as they leave.
 //! - A frame counts once, by its content: a redraw is not a second frame. [`Screen::next_turn`]
 //!   lets the same frame count again, when it is no longer on the screen.
@@ -153,8 +154,17 @@ impl Screen {
         self.watch.history.size()
     }
 
-    /// Takes the bytes of one read, and returns the frames that became visible.
+    /// Takes bytes after which the program pauses, and returns the frames that became visible.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Sighting> {
+        let mut sightings = self.stream(bytes);
+        self.watch.pause(&self.terminal);
+        sightings.extend(self.watch.take());
+        sightings
+    }
+
+    /// Takes bytes in the middle of a drawing, and returns the frames that became visible for
+    /// certain: rows that the program wrapped are put together when it pauses.
+    pub fn stream(&mut self, bytes: &[u8]) -> Vec<Sighting> {
         for piece in bytes.chunks(PIECE) {
             for update in self.decoder.updates(piece) {
                 self.watch.expect(update.bytes, update.whole);
@@ -236,6 +246,13 @@ impl Screen {
             text.pop();
         }
         text
+    }
+
+    /// The row of the cursor, without blanks at its end.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let line = self.terminal.screen().line(self.terminal.cursor().row);
+        line.map_or_else(String::new, |line| line.text().trim_end().to_owned())
     }
 
     /// A part of the screen, row by row with its styling: text and colours, no other control

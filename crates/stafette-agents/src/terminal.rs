@@ -16,6 +16,7 @@ mod input;
 mod keyboard;
 mod news;
 mod pace;
+mod pause;
 mod person;
 mod pump;
 mod queries;
@@ -52,11 +53,11 @@ pub use subscription::{Piece, Subscription};
 pub use supervisor::{Patience, State};
 pub(crate) use thread::Thread;
 
-use crate::Job;
 use crate::output;
 use crate::process::Launch;
 use crate::profile::Key;
 use crate::screen::{BadSize, Cursor, Sighting};
+use crate::{Job, STALL};
 use input::{Proof, Sight, Way};
 use news::Teller;
 use pump::{Input, Order, Pump, Text};
@@ -108,7 +109,7 @@ impl Default for Setup {
             size: DEFAULT_SIZE,
             patience: Patience::default(),
             arrival: Duration::from_secs(5),
-            stall: Duration::from_secs(600),
+            stall: STALL,
             quiet: Duration::from_millis(1500),
             unquiet: Duration::from_secs(60),
             interrupt: Key::default(),
@@ -347,6 +348,11 @@ impl Terminal {
     #[must_use]
     pub fn text(&self) -> Vec<String> {
         self.board.facts().view.screen.text()
+    }
+
+    /// The row of the cursor, without blanks at its end.
+    pub(crate) fn line(&self) -> String {
+        self.board.facts().view.screen.line()
     }
 
     /// The state of its session.

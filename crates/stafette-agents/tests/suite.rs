@@ -10,6 +10,8 @@ mod acp;
 mod contract;
 #[path = "suite/exec.rs"]
 mod exec;
+#[path = "suite/long_frames.rs"]
+mod long_frames;
 #[path = "suite/profiles.rs"]
 mod profiles;
 #[path = "suite/pty.rs"]

@@ -191,8 +191,9 @@ pub struct Agent {
     /// limits'.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_timeout: Option<Millis>,
-    /// The time without any output in a turn after which the agent is interrupted and no longer
-    /// counts as alive, for `exec` and `pty`; overrides the profile's.
+    /// The time without a sign of life in a turn after which the agent is interrupted and, if it
+    /// stays silent, ended: the turn has failed and may be tried again. Overrides the profile's; 10
+    /// minutes when neither says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall: Option<Millis>,
     /// The sandbox of its processes.

@@ -5110,8 +5110,9 @@ export interface components {
              */
             ready_timeout?: components["schemas"]["Millis"] | null;
             /**
-             * @description The time without any output in a turn after which the agent is interrupted and no longer
-             *     counts as alive, for `exec` and `pty`; overrides the profile's.
+             * @description The time without a sign of life in a turn after which the agent is interrupted and, if it
+             *     stays silent, ended: the turn has failed and may be tried again. Overrides the profile's; 10
+             *     minutes when neither says it.
              */
             stall?: components["schemas"]["Millis"] | null;
             /**

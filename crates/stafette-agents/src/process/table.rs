@@ -11,6 +11,8 @@ struct Entry {
     parent: i32,
     group: i32,
     session: i32,
+    /// The ticks that it has worked, with its children that have ended.
+    worked: u64,
     started: u64,
 }
 
@@ -32,6 +34,7 @@ impl Entry {
             parent: fields.get(1)?.parse().ok()?,
             group: fields.get(2)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
+            worked: fields.get(11..15)?.iter().filter_map(|ticks| ticks.parse::<u64>().ok()).sum(),
             started: fields.get(19)?.parse().ok()?,
         })
     }
@@ -67,6 +70,19 @@ pub(super) fn started(id: Pid) -> Option<String> {
 #[cfg(target_os = "linux")]
 pub(super) fn runs(group: Pid) -> bool {
     Entry::all().any(|entry| entry.group == group.as_raw_pid())
+}
+
+/// The ticks that the processes of a group have worked, with their children that have ended.
+#[cfg(target_os = "linux")]
+pub(super) fn worked(group: Pid) -> u64 {
+    let members = Entry::all().filter(|entry| entry.group == group.as_raw_pid());
+    members.map(|entry| entry.worked).sum()
+}
+
+/// Always none: not known on this system.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn worked(_: Pid) -> u64 {
+    0
 }
 
 /// The groups of a session that have a running process.
@@ -173,9 +189,16 @@ mod tests {
 
     #[test]
     fn a_name_with_brackets_does_not_confuse_the_table() {
-        let stat = "42 (a) b (c) S 7 40 39 0 -1 4194304 102 0 0 0 0 0 0 0 20 0 1 0 123375 31 38";
-        let entry =
-            Entry { id: 42, state: b'S', parent: 7, group: 40, session: 39, started: 123_375 };
+        let stat = "42 (a) b (c) S 7 40 39 0 -1 4194304 102 0 0 0 4 3 2 1 20 0 1 0 123375 31 38";
+        let entry = Entry {
+            id: 42,
+            state: b'S',
+            parent: 7,
+            group: 40,
+            session: 39,
+            worked: 10,
+            started: 123_375,
+        };
         assert_eq!(Entry::read(42, stat), Some(entry));
         assert_eq!(Entry::read(42, "42 (torn) S 7"), None);
     }

@@ -35,4 +35,20 @@ impl Glance {
             Glance::Quiet
         }
     }
+
+    /// True if the program is back where it takes input, `prompt` being the row in which the order
+    /// was typed: its profile says so, or its cursor is behind the same prompt again.
+    pub(super) fn is_at_rest(job: &Job, terminal: &Terminal, prompt: Option<&str>) -> bool {
+        if Glance::at(job, terminal) != Glance::Quiet {
+            return false;
+        }
+        let mode = job.profile.as_ref().and_then(|profile| profile.pty.as_ref());
+        let is_ready = |text: &str| mode.and_then(|mode| mode.is_ready(text)) == Some(true);
+        // One that shows when it works does not now. Others leave their prompt standing above.
+        if mode.is_some_and(|mode| !mode.busy.is_empty()) {
+            return is_ready(&(terminal.text().join(" \n") + " "));
+        }
+        let line = terminal.line();
+        prompt.is_some_and(|prompt| prompt == line) || is_ready(&(line + " "))
+    }
 }

@@ -17,13 +17,16 @@ use crate::profile::{self, Wall};
 use crate::receipts::Receipts;
 use crate::screen::{Sighting, Tier};
 use crate::terminal::{InputError, State, Terminal};
-use crate::{GRACE, HEARTBEAT, HEARTBEAT_GAP, Job, Signal};
+use crate::{GRACE, HEARTBEAT, HEARTBEAT_GAP, Job, LAST_CALL, Signal};
 
 /// Lines of output that are used in place of a summary.
 const SUMMARY_LINES: usize = 5;
 
 /// Lines of the last screen that are reported of a program which draws.
 const SCREEN_LINES: usize = 12;
+
+/// A program that is back at its prompt and quiet for so many times the usual has nothing to add.
+const RESTS: u32 = 4;
 
 /// The message for a program that exits too soon, though with success.
 const LEFT_EARLY: &str = "it left before it was given its order";
@@ -62,11 +65,15 @@ pub(super) struct Turn<'a> {
     reported: Option<Instant>,
     /// True if there is output that was not reported.
     unreported: bool,
-    /// True if the screen was checked since it became quiet; `busy` and `asked` hold the result.
+    /// The row in which the order was typed, if there is a prompt in it.
+    prompt: Option<String>,
+    /// True if the screen was checked since it became quiet; `busy`, `rests` and `asked` hold the
+    /// result.
     glanced: bool,
     busy: bool,
+    rests: bool,
     asked: bool,
-    /// True if stray text is left in the program's input.
+    /// True if stray text is left in the program's input, or the program has stalled.
     pub(super) spoiled: bool,
 }
 
@@ -92,8 +99,10 @@ impl<'a> Turn<'a> {
             pressed_again: false,
             interrupted: None,
             spoiled: false,
+            prompt: None,
             glanced: false,
             busy: false,
+            rests: false,
             asked: false,
             printed_at: Instant::now(),
             reported: None,
@@ -117,6 +126,7 @@ impl<'a> Turn<'a> {
     pub(super) async fn hand_in(&mut self, text: &str) -> Result<(), Early> {
         self.await_ready().await?;
         let _hand = self.terminal.hand().await;
+        self.prompt = Some(self.terminal.line()).filter(|line| !line.is_empty());
         self.begin();
         self.terminal.turn_begins(text);
         let typed = self.terminal.paste_seen(text).await;
@@ -244,6 +254,10 @@ impl<'a> Turn<'a> {
             }
             Glance::Quiet | Glance::Unready => self.goes_on().await,
         }
+        // What it did before it was interrupted is no answer, and neither is the echo of the order.
+        self.rests = self.interrupted.is_none()
+            && self.receipts.has(Receipt::Ingested)
+            && Glance::is_at_rest(self.job, self.terminal, self.prompt.as_deref());
         let profile = self.job.profile.as_ref().filter(|_| self.close == Close::Open)?;
         let said = self.terminal.lines(SCREEN_LINES).join("\n");
         profile.used_up(&said, &Wall::here())?;
@@ -270,6 +284,10 @@ impl<'a> Turn<'a> {
                 return end;
             }
             let over = match self.close {
+                // It has said everything, and no signal was in it.
+                Close::Open if self.glanced && self.rests => {
+                    Some(self.printed_at + setup.quiet * RESTS)
+                }
                 Close::Open => None,
                 Close::WhenQuiet { since } if self.busy || self.asked => {
                     Some(since + setup.unquiet)
@@ -287,6 +305,13 @@ impl<'a> Turn<'a> {
             let may_stall = self.interrupted.is_none() && !self.asked;
             if may_stall && stalls <= now {
                 self.interrupt().await;
+            }
+            let open = self.close == Close::Open;
+            let given_up = self.interrupted.filter(|_| open).map(|at| at + LAST_CALL);
+            if given_up.is_some_and(|at| at <= now) {
+                self.spoiled = true;
+                let failure = crate::stalled(setup.stall);
+                return Signal::Failed { failure, usage: Usage::default() };
             }
             // Enter is lost more easily than a text: it is pressed once more if nothing happened.
             let again = submitted + setup.arrival;
@@ -308,6 +333,7 @@ impl<'a> Turn<'a> {
                 Some(beat),
                 over,
                 may_stall.then_some(stalls),
+                given_up,
                 (!self.glanced).then_some(quiet),
                 unheard.then_some(again),
                 (self.unreported && self.interrupted.is_none()).then_some(due),
@@ -413,6 +439,11 @@ impl<'a> Turn<'a> {
         }
         if !self.handed_in && left.is_some_and(|status| status.success()) {
             return Signal::recoverable(LEFT_EARLY, Usage::default());
+        }
+        // The program ended when it was interrupted.
+        if self.interrupted.is_some() && left.is_some_and(|status| !status.success()) {
+            let failure = crate::stalled(self.terminal.setup().stall);
+            return Signal::Failed { failure, usage: Usage::default() };
         }
         let summary = self.terminal.lines(SUMMARY_LINES).join("\n");
         let complaint = match self.terminal.draws() && left.is_some() {

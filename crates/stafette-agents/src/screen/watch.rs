@@ -7,11 +7,11 @@ use std::ops::Range;
 
 use avt::parser::{EdScope, Function};
 use avt::{Line, Observation, Observer, Operation, ScreenKind, Terminal};
-use stafette_core::wire::frame::{FRAME_LIMIT, Found, Frame, Scanner, Word};
+use stafette_core::wire::frame::{FRAME_LIMIT, Frame, Word};
 
 use super::decoder::Whole;
 use super::history::History;
-use super::rows::{Join, Row};
+use super::rows::{Row, Shown, frames_in};
 use super::{Sighting, Tier};
 
 /// The number of frames that are remembered, so that a redraw is not a second frame.
@@ -89,23 +89,19 @@ impl Watch {
 
     /// The frames on the screen, with repetitions.
     pub(super) fn visible(&self, terminal: &Terminal) -> Vec<Frame> {
-        let columns = terminal.size().0;
-        let mut rows = terminal.screen().visible_lines().map(Row::from).peekable();
-        let mut frames = Vec::new();
-        while let Some(mut row) = rows.next() {
-            let mut text = row.begin();
-            while let Some(next) = rows.peek().cloned()
-                && let Some(join) = row.join(&next, columns)
-            {
-                next.add_to(&mut text, join);
-                row = next;
-                rows.next();
-            }
-            if text.contains("<<") {
-                frames.extend(frames_in(&self.word, &text));
-            }
+        if !self.opening {
+            return Vec::new();
         }
-        frames
+        let rows: Vec<Row> = terminal.screen().visible_lines().map(Row::from).collect();
+        let groups = rows.chunk_by(Row::may_continue);
+        groups.flat_map(|rows| frames_in(&self.word, rows)).map(|shown| shown.frame).collect()
+    }
+
+    /// Searches the screen as far as it is not being drawn.
+    pub(super) fn pause(&mut self, terminal: &Terminal) {
+        if self.whole != Whole::No {
+            self.look(terminal, Look::Wide);
+        }
     }
 
     /// Searches the whole screen, whatever state it is in.
@@ -130,7 +126,9 @@ impl Watch {
 
     fn look(&mut self, terminal: &Terminal, look: Look) {
         if self.opening {
-            self.look_closely(terminal, look);
+            if look == Look::Wide || self.fresh.contains(&true) {
+                self.look_closely(terminal, look);
+            }
             self.opening = look == Look::Narrow || self.may_open(terminal);
         } else {
             self.fresh.fill(false);
@@ -152,66 +150,52 @@ impl Watch {
     }
 
     fn look_closely(&mut self, terminal: &Terminal, look: Look) {
-        let columns = terminal.size().0;
         let screen = terminal.screen();
         let wide = look == Look::Wide;
         let primary = terminal.active_screen_kind() == ScreenKind::Primary;
-        let above = if wide { self.departed.len() } else { 0 };
-        let row = |at: usize| match at.checked_sub(above) {
-            None => self.departed.get(at).cloned(),
-            Some(at) => screen.line(at).map(Row::from),
-        };
-        let changed = |at: usize| match at.checked_sub(above) {
-            None => at >= self.looked,
-            Some(at) => if wide { &self.changed } else { &self.fresh }.get(at) == Some(&true),
-        };
+        let changed = if wide { &self.changed } else { &self.fresh };
         // Rows that scrolled off the primary screen do not continue in the alternate one.
-        let join = |upper: usize| -> Option<Join> {
-            if upper + 1 == above && !primary {
-                return None;
-            }
-            let join = row(upper)?.join(&row(upper + 1)?, columns)?;
-            (wide || join == Join::Terminal).then_some(join)
+        let departed = self.departed.iter().filter(|_| wide);
+        let mut rows: Vec<(Row, bool)> = departed.cloned().map(|row| (row, true)).collect();
+        rows.iter_mut().take(self.looked).for_each(|(_, new)| *new = false);
+        let above = rows.len();
+        let apart = if primary { 0 } else { above };
+        let span = if wide { 0..terminal.size().1 } else { self.fresh_rows(terminal) };
+        let lines = screen.visible_lines().zip(changed.iter().copied());
+        let lines = lines.skip(span.start).take(span.len());
+        rows.extend(lines.map(|(line, new)| (Row::from(line), new)));
+        let (rows, new): (Vec<Row>, Vec<bool>) = rows.into_iter().unzip();
+        let joined = |upper: usize| match wide {
+            true => upper + 1 != apart && rows[upper].may_continue(&rows[upper + 1]),
+            false => rows[upper].is_wrapped(),
         };
-        let busy = self.busy_row(terminal).map(|row| row + above);
+        let busy = self.busy_row(terminal).map(|row| (row + above).wrapping_sub(span.start));
         let mut waiting = Vec::new();
         let mut frames = Vec::new();
-        let total = above + terminal.size().1;
-        let mut at = 0;
-        while at < total {
-            if !changed(at) {
-                at += 1;
+        let mut done = 0;
+        let mut top = 0;
+        while top < rows.len() {
+            let bottom = (top..rows.len() - 1).find(|at| !joined(*at)).unwrap_or(rows.len() - 1);
+            let group = top..bottom + 1;
+            top = bottom + 1;
+            if !new[group.clone()].contains(&true) {
                 continue;
             }
-            let mut top = at;
-            let mut size = 0;
-            while top > 0 && size < FRAME_LIMIT && join(top - 1).is_some() {
-                top -= 1;
-                size += columns;
+            let begins = group.start;
+            for Shown { frame, rows } in frames_in(&self.word, &rows[group.clone()]) {
+                let rows = begins + rows.start..begins + rows.end;
+                done = rows.end - 1;
+                if new[rows.clone()].contains(&true) && !busy.is_some_and(|at| rows.contains(&at)) {
+                    frames.push(frame);
+                }
             }
-            let Some(mut text) = row(top).map(|row| row.begin()) else {
-                break;
-            };
-            let mut bottom = top;
-            while text.len() < 2 * FRAME_LIMIT
-                && let Some((join, row)) = join(bottom).zip(row(bottom + 1))
-            {
-                row.add_to(&mut text, join);
-                bottom += 1;
+            if busy.is_some_and(|busy| group.contains(&busy)) {
+                waiting.extend(group.filter(|at| new[*at]));
             }
-            if busy.is_some_and(|busy| (top..=bottom).contains(&busy)) {
-                waiting.extend((top..=bottom).filter(|row| changed(*row)));
-            } else if text.contains("<<") {
-                frames.extend(frames_in(&self.word, &text));
-            }
-            at = at.max(bottom) + 1;
         }
-        let open = if wide && primary {
-            let joined = (1..=above).rev().take_while(|below| join(below - 1).is_some());
-            joined.count()
-        } else {
-            0
-        };
+        let joins = (1..=above).rev().take_while(|below| wide && primary && joined(below - 1));
+        let mut tail = done.max(above - joins.count())..above;
+        let open = tail.find(|at| rows[*at].may_open(&self.word)).map_or(0, |at| above - at);
         for frame in frames {
             self.report(frame);
         }
@@ -221,9 +205,24 @@ impl Watch {
             self.keep_departed(open);
         }
         for row in waiting.into_iter().filter_map(|row| row.checked_sub(above)) {
-            self.changed[row] = true;
-            self.fresh[row] = true;
+            self.changed[span.start + row] = true;
+            self.fresh[span.start + row] = true;
         }
+    }
+
+    /// The rows from the first to the last that changed since the last search, and those that the
+    /// terminal wrapped around them.
+    fn fresh_rows(&self, terminal: &Terminal) -> Range<usize> {
+        let wrapped = |row: usize| terminal.screen().line(row).is_some_and(Line::is_wrapped);
+        let mut first = self.fresh.iter().position(|fresh| *fresh).unwrap_or(0);
+        let mut last = self.fresh.iter().rposition(|fresh| *fresh).unwrap_or(0);
+        while first > 0 && wrapped(first - 1) {
+            first -= 1;
+        }
+        while wrapped(last) && last + 1 < self.fresh.len() {
+            last += 1;
+        }
+        first..last + 1
     }
 
     /// The row that is being redrawn: left of the cursor it is new, right of it old.
@@ -231,6 +230,11 @@ impl Watch {
         let cursor = terminal.cursor();
         let row = Row::from(terminal.screen().line(cursor.row)?);
         (self.drawing && row.used() > cursor.col).then_some(cursor.row)
+    }
+
+    /// True if enough rows have scrolled off for another search.
+    fn departed_lately(&self) -> bool {
+        self.departed.len() - self.looked > self.changed.len().max(self.looked / 4)
     }
 
     /// Keeps the last `rows` rows that scrolled off, if they are not too long for a frame.
@@ -257,21 +261,6 @@ impl Watch {
         let offset = self.offset;
         self.sightings.push(Sighting { frame, offset, tier });
     }
-}
-
-/// The complete frames in `text`. Incomplete ones are not reported: every frame is one while it is
-/// drawn.
-fn frames_in(word: &Word, text: &str) -> Vec<Frame> {
-    let mut frames = Vec::new();
-    let mut keep = |found| {
-        if let Found::Frame { frame, .. } = found {
-            frames.push(frame);
-        }
-    };
-    let mut scanner = Scanner::drawn(word.clone());
-    scanner.scan(text.as_bytes(), &mut keep);
-    scanner.finish(&mut keep);
-    frames
 }
 
 /// The search to make before `function`, which may destroy what was drawn before, with the cursor
@@ -347,9 +336,15 @@ impl Observer for Watch {
     }
 
     fn end(&mut self, context: &mut Observation<'_>) {
-        if self.whole != Whole::No {
-            self.look(context.terminal(), Look::Wide);
-        }
+        // Unless the program says that it has drawn everything, rows may be old or missing: those
+        // that it wrapped itself are put together when it pauses.
+        let look = match self.whole {
+            Whole::AtEnd => Look::Wide,
+            Whole::Throughout if self.departed_lately() => Look::Wide,
+            Whole::Throughout => Look::Narrow,
+            Whole::No => return,
+        };
+        self.look(context.terminal(), look);
     }
 }
 

@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use stafette_core::run::session::SessionState;
 
 use super::pace::Pace;
+use super::pause::Pauses;
 use super::recording::Recorder;
 use super::supervisor::{Due, ExitAction};
 use super::{BadSize, Board, InputError, Sight, Way, input};
@@ -96,6 +97,7 @@ pub(super) struct Pump {
     answers: VecDeque<u8>,
     recorder: Option<Recorder>,
     pace: Pace,
+    pauses: Pauses,
 }
 
 /// A program and its terminal.
@@ -128,6 +130,7 @@ impl Pump {
             answers: VecDeque::new(),
             recorder: None,
             pace: Pace::new(),
+            pauses: Pauses::default(),
         }
     }
 
@@ -210,7 +213,7 @@ impl Pump {
                 Happening::Wrote(Ok(count)) => self.wrote(count),
                 Happening::Wrote(Err(_)) => self.forget_input(),
                 Happening::Left(status) => self.left(status).await,
-                Happening::Due => self.due().await,
+                Happening::Due => self.due(&mut chunk).await,
             }
         }
     }
@@ -218,7 +221,7 @@ impl Pump {
     async fn next(&mut self, chunk: &mut [u8]) -> Happening {
         let due = self.board.facts().supervisor.next();
         let rest = self.recorder.as_ref().and_then(Recorder::next);
-        let due = due.into_iter().chain(rest).min();
+        let due = due.into_iter().chain(rest).chain(self.pauses.next()).min();
         let (mut reading, mut writing, mut group) = (None, None, None);
         if let Some(program) = &mut self.program {
             let (read, write) = program.tty.split();
@@ -242,14 +245,8 @@ impl Pump {
     /// next read.
     async fn read_on(&mut self, chunk: &mut [u8], mut count: usize) {
         let turn = self.pace.turn().await;
-        while count < chunk.len()
-            && let Some(program) = &mut self.program
-        {
-            let more = tokio::select! {
-                biased;
-                read = program.tty.read(&mut chunk[count..]) => read.unwrap_or(0),
-                () = ready(()) => 0,
-            };
+        while count < chunk.len() {
+            let more = self.waiting(&mut chunk[count..]).await;
             if more == 0 {
                 break;
             }
@@ -261,11 +258,39 @@ impl Pump {
         yield_now().await;
     }
 
+    /// Reads the output that is ready, and returns its size.
+    async fn waiting(&mut self, chunk: &mut [u8]) -> usize {
+        let Some(program) = self.program.as_mut().filter(|program| !program.closed) else {
+            return 0;
+        };
+        tokio::select! {
+            biased;
+            read = program.tty.read(chunk) => read.unwrap_or(0),
+            () = ready(()) => 0,
+        }
+    }
+
+    /// Reads the screen, unless more output is ready: then it was we who paused.
+    async fn pause(&mut self, chunk: &mut [u8], restless: bool) {
+        match self.waiting(chunk).await {
+            count @ 1.. if !restless => self.read_on(chunk, count).await,
+            count => {
+                self.board.facts().view.pause();
+                self.board.publish();
+                if count > 0 {
+                    self.read_on(chunk, count).await;
+                }
+            }
+        }
+    }
+
     /// Takes output of the program.
     fn show(&mut self, bytes: &[u8]) {
         let mut facts = self.board.facts();
         let answers = facts.view.output(bytes);
-        facts.supervisor.shown(Instant::now());
+        let now = Instant::now();
+        self.pauses.printed(now);
+        facts.supervisor.shown(now);
         if facts.view.sightings.is_ready() || facts.view.modes.bracketed_paste() {
             facts.supervisor.ready();
             facts.settle();
@@ -417,12 +442,15 @@ impl Pump {
     }
 
     /// Does the actions that are due now.
-    async fn due(&mut self) {
+    async fn due(&mut self, chunk: &mut [u8]) {
         let now = Instant::now();
         if let Some(recorder) = &mut self.recorder
             && recorder.next().is_some_and(|rest| rest <= now)
         {
             recorder.rest();
+        }
+        if let Some(restless) = self.pauses.due(now) {
+            self.pause(chunk, restless).await;
         }
         let due = self.board.facts().supervisor.due(now);
         match due {

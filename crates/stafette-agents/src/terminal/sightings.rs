@@ -1,8 +1,8 @@
 //! Frames of a terminal: from its bytes and from its screen, each counted once in a turn.
 //!
-//! The bytes hold a frame exactly if a program prints it in one go; the screen holds it however it
-//! was drawn, but with tabs, wraps and rare letters lost. So both are searched, and a frame of one
-//! source is the same as a frame of the other when their plain letters are.
+//! The bytes hold a frame exactly if a program prints it in one go: a cursor that moves ends it there.
+//! Then the screen decides, which holds a frame however it was drawn, but with its blanks lost. A
+//! frame of one source is the same as a frame of the other when their letters are.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,11 +26,14 @@ pub(super) struct Sightings {
     sealed: u64,
     floor: u64,
     scanner: Scanner,
-    /// Frames in the bytes of this turn, exactly, and by their plain letters.
+    /// Frames in the bytes of this turn, exactly, and by their letters.
     exact: HashSet<u64>,
     printed: HashSet<u64>,
-    /// Frames on the screen in this turn, by their plain letters.
+    /// Frames on the screen in this turn, by their letters.
     drawn: HashSet<u64>,
+    /// Frames that were visible when the program last paused: in the middle of a drawing, rows may
+    /// seem to belong together that do not.
+    glimpsed: HashSet<u64>,
     /// Frames in the text that we typed ourselves: programs echo it.
     typed: HashSet<u64>,
     /// Frames of earlier turns that were visible when the turn began.
@@ -43,7 +46,7 @@ pub(super) struct Sightings {
 impl Sightings {
     pub(super) fn new(word: Word) -> Self {
         Sightings {
-            scanner: Scanner::new(word.clone()),
+            scanner: Scanner::printed(word.clone()),
             word,
             token: None,
             sealed: 0,
@@ -51,6 +54,7 @@ impl Sightings {
             exact: HashSet::new(),
             printed: HashSet::new(),
             drawn: HashSet::new(),
+            glimpsed: HashSet::new(),
             typed: HashSet::new(),
             standing: HashSet::new(),
             found: VecDeque::new(),
@@ -122,9 +126,18 @@ impl Sightings {
     /// Counts a frame on the screen, unless it was counted before.
     pub(super) fn drawn(&mut self, sighting: Sighting) {
         let shape = shape(&sighting.frame);
-        if self.counted < FRAMES_LIMIT && !self.printed.contains(&shape) {
-            self.drawn.insert(shape);
+        let known = self.printed.contains(&shape) || self.standing.contains(&shape);
+        if self.counted < FRAMES_LIMIT && !known && self.drawn.insert(shape) {
             self.keep(sighting, shape);
+        }
+    }
+
+    /// Counts the frames that are visible while the program pauses, if they were there before.
+    pub(super) fn visible(&mut self, frames: Vec<Frame>, offset: u64) {
+        let visible = frames.iter().map(shape).collect();
+        let before = std::mem::replace(&mut self.glimpsed, visible);
+        for frame in frames.into_iter().filter(|frame| before.contains(&shape(frame))) {
+            self.drawn(Sighting { frame, offset, tier: Tier::Bare });
         }
     }
 
@@ -155,6 +168,7 @@ impl Sightings {
         self.exact.clear();
         self.printed.clear();
         self.drawn.clear();
+        self.glimpsed.clear();
         self.found.clear();
         self.counted = 0;
         self.standing = screen.frames().iter().map(shape).collect();
@@ -184,13 +198,14 @@ fn exact(frame: &Frame) -> u64 {
     hasher.finish()
 }
 
-/// A frame reduced to the letters that survive any terminal.
+/// A frame reduced to what survives any terminal: everything but blanks.
 fn shape(frame: &Frame) -> u64 {
     let mut hasher = DefaultHasher::new();
     frame.kind.hash(&mut hasher);
     frame.attributes.hash(&mut hasher);
     let body = frame.body.as_deref().unwrap_or_default();
-    body.bytes().filter(u8::is_ascii_graphic).for_each(|byte| byte.hash(&mut hasher));
+    let letters = body.chars().filter(|letter| !letter.is_whitespace());
+    letters.for_each(|letter| letter.hash(&mut hasher));
     hasher.finish()
 }
 

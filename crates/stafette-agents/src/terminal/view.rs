@@ -115,17 +115,17 @@ impl View {
                 let gone = self.fed - bytes.len() as u64;
                 let start = usize::try_from(offset.max(begins).saturating_sub(gone)).unwrap_or(0);
                 let (before, rest) = bytes.split_at(start.min(bytes.len()));
-                drawn.extend(self.screen.feed(before));
+                drawn.extend(self.screen.stream(before));
                 let earlier = times(&frame, &self.screen);
                 let end = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
                 let (line, after) = rest.split_at(end);
-                drawn.extend(self.screen.feed(line));
+                drawn.extend(self.screen.stream(line));
                 redrawn = times(&frame, &self.screen) <= earlier;
                 bytes = after;
             }
             self.sightings.printed(frame, offset, redrawn);
         }
-        drawn.extend(self.screen.feed(bytes));
+        drawn.extend(self.screen.stream(bytes));
         drawn.into_iter().for_each(|sighting| self.sightings.drawn(sighting));
     }
 
@@ -135,6 +135,11 @@ impl View {
         let surplus = (self.recent.len() + kept.len()).saturating_sub(RECENT_LIMIT);
         self.recent.drain(..surplus);
         self.recent.extend(kept);
+    }
+
+    /// Searches the screen while the program pauses.
+    pub(super) fn pause(&mut self) {
+        self.sightings.visible(self.screen.frames(), self.fed);
     }
 
     /// Searches the screen as it is, since no more output will come.

@@ -537,3 +537,23 @@ fn peak_memory() -> u64 {
 fn abandon(session: Session) -> Receiver<Signal> {
     session.signals
 }
+
+#[tokio::test]
+async fn b_02_a_silent_agent_loses_its_turn_behind_every_transport() {
+    let silent = async |runner| {
+        let world = World::new();
+        let mut job = world.job(runner, r#"{ say = "on it" }, { hang = true }"#);
+        job.agent.stall = Some(stafette_core::Millis(1000));
+        let failure = failed(job).await;
+        assert_eq!(failure.kind, FailureKind::Recoverable, "{runner:?}");
+        let expected = "said nothing for 1 s, so its turn was ended";
+        assert_eq!(failure.message, expected, "{runner:?}");
+        assert!(world.is_clean(), "{runner:?}");
+    };
+    tokio::join!(
+        silent(Runner::Exec),
+        silent(Runner::Acp),
+        silent(Runner::Pty),
+        silent(Runner::A2a)
+    );
+}

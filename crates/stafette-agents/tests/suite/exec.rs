@@ -105,3 +105,15 @@ async fn b_02_whoever_leaves_the_group_with_the_pipe_holds_nobody_up() {
     let heard = run(shell(&world, "setsid sh -c 'cat; sleep 4' & echo done")).await;
     assert!(matches!(heard.last(), Some(Signal::Finished(_))), "{heard:?}");
 }
+
+#[tokio::test]
+async fn b_02_a_command_that_works_or_complains_is_not_silent() {
+    let world = World::new();
+    let busy = "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done; echo done";
+    let complains = "for i in 1 2 3 4 5; do sleep 0.5; echo $i >&2; done; echo done";
+    for script in [busy, complains] {
+        let mut job = shell(&world, script);
+        job.agent.stall = Some(stafette_core::Millis(1500));
+        assert_eq!(finished(job).await.response.summary, "done", "{script}");
+    }
+}

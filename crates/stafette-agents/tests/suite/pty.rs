@@ -6,7 +6,7 @@ use std::time::Duration;
 use stafette_agents::profile::Profile;
 use stafette_agents::tell::belongs;
 use stafette_agents::terminal::{Patience, Setup, State, Terminals};
-use stafette_agents::{HEARTBEAT, Job, Signal, seal, start, start_in};
+use stafette_agents::{Job, Signal, seal, start, start_in};
 use stafette_core::handoff::Receipt;
 use stafette_core::run::session::SessionState;
 use stafette_core::wire::frame::{Frame, Word};
@@ -201,7 +201,7 @@ async fn b_02_an_agent_that_stalls_is_interrupted_and_people_are_told() {
 }
 
 #[tokio::test]
-async fn b_02_an_agent_that_stays_silent_is_no_longer_reported_alive() {
+async fn b_02_an_agent_that_stays_silent_is_not_reported_alive_and_loses_its_turn() {
     let world = World::new();
     let setup = Setup { stall: Duration::from_millis(100), ..quick() };
     let terminals = Terminals::new().with_setup(setup);
@@ -214,8 +214,11 @@ async fn b_02_an_agent_that_stays_silent_is_no_longer_reported_alive() {
             other => panic!("{other:?}"),
         }
     }
-    let silence = timeout(HEARTBEAT + Duration::from_secs(2), session.signals.recv()).await;
-    assert!(silence.is_err(), "{silence:?}");
+    let end = next(&mut session.signals).await;
+    let Some(Signal::Failed { failure, .. }) = end else { panic!("{end:?}") };
+    assert_eq!(failure.kind, FailureKind::Recoverable);
+    assert_eq!(failure.message, "said nothing for 0.1 s, so its turn was ended");
+    assert!(terminals.list().is_empty(), "the next try begins afresh");
     session.stop().await;
     assert!(world.is_clean());
 }
@@ -509,4 +512,56 @@ async fn a_terminal_has_no_json_result() {
     let Some(Signal::Failed { failure, .. }) = next(&mut session.signals).await else { panic!() };
     assert_eq!(failure.kind, FailureKind::Fatal);
     assert!(failure.message.contains("result = \"frames\""), "{}", failure.message);
+}
+
+/// Lets a turn run in a terminal whose program is at rest soon.
+async fn closing_message(job: Job) -> TurnResult {
+    let terminals = Terminals::new().with_setup(quick());
+    let result = finished(job, &terminals).await;
+    assert_eq!(terminals.list()[0].state, State::Waiting, "its program stays");
+    terminals.end_all().await;
+    result
+}
+
+#[tokio::test]
+async fn b_02_a_closing_message_without_a_signal_ends_the_turn() {
+    let world = World::new();
+    let script =
+        "printf 'odd> '; hear; echo 'All done, the tests pass.'; printf 'odd> '; read -r more";
+    for job in [shell(&world, script), profiled(&world, script)] {
+        let result = closing_message(job).await;
+        assert!(result.offers.is_empty() && !result.bare, "{result:?}");
+        assert!(result.response.summary.contains("the tests pass"), "{result:?}");
+    }
+}
+
+#[tokio::test]
+async fn b_02_an_agent_that_shows_that_it_works_is_not_ended_at_its_prompt() {
+    let world = World::new();
+    let profile = r#"
+        name = "odd"
+        title = "an agent whose prompt stays while it works"
+        detect = { program = "sh" }
+        [pty]
+        command = ["sh"]
+        ready = ["odd> "]
+        busy = ["esc to interrupt"]
+    "#;
+    // It thinks for longer than a program at rest is waited for, once with a word and once with dots.
+    let script = "printf 'odd> '; hear; printf '\\033[H\\033[2Jthinking (esc to interrupt)\\nodd> '; sleep 3; \
+                  printf '\\033[H\\033[2Jodd> '; for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.25; printf .; done; \
+                  echo '<<<ODEI:RESULT:thought it over>>>'; sleep 1000";
+    let mut job = shell(&world, script);
+    job.profile = Some(Profile::parse(profile).unwrap());
+    job.agent.profile = Some("odd".into());
+    assert_eq!(closing_message(job).await.response.summary, "thought it over");
+}
+
+#[tokio::test]
+async fn b_02_an_agent_that_works_behind_its_last_line_is_not_ended() {
+    let world = World::new();
+    let script = "printf 'odd> '; hear; echo 'Let me run the tests.'; sleep 3; echo '<<<ODEI:RESULT:they pass>>>'; sleep 1000";
+    for job in [shell(&world, script), profiled(&world, script)] {
+        assert_eq!(closing_message(job).await.response.summary, "they pass");
+    }
 }

@@ -195,6 +195,9 @@ pub enum Fault {
     /// An incomplete escape sequence.
     #[error("a broken escape sequence inside the frame")]
     Escape,
+    /// The cursor was moved, so what follows is not the rest of the frame.
+    #[error("the cursor was moved inside the frame")]
+    Moved,
     /// A control character in the frame.
     #[error("a control character inside the frame")]
     Control,

@@ -21,7 +21,7 @@ fn s1_02_a_frame_counts_once_however_it_comes() {
     let mut story = Story::new();
     assert_eq!(story.prints("<<<ODEI:HANDOFF:mind>>>\r\n"), ["HANDOFF:mind"]);
     assert!(story.prints("\x1b[H<<<ODEI:HANDOFF:mind>>>").is_empty());
-    assert_eq!(story.prints("\x1b[5;1H<<<ODEI:HAND\x1b[5;14HOFF:execute>>>").len(), 1);
+    assert_eq!(story.prints("\x1b[5;1H<<<ODEI:HAND\x1b[5;13HOFF:execute>>>").len(), 1);
     let tabs = story.prints("\r\n<<<ODEI:REPORT:{\"note\":\t\"a\"}>>>\r\n");
     assert_eq!(tabs, ["REPORT:{\"note\":\t\"a\"}"], "as it was printed, and once");
 }

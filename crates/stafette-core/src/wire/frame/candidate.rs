@@ -18,11 +18,21 @@ pub(super) enum Step {
     Done(Frame),
 }
 
+/// The way the bytes come about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Source {
+    /// A stream of text, whose lines may be wrapped.
+    Stream,
+    /// The output of a program to its terminal: whatever moves the cursor ends the text.
+    Terminal,
+    /// The rows of a screen, on which Markdown programs draw frames in their own way.
+    Screen,
+}
+
 /// A possible frame that began with a `<`.
 #[derive(Debug)]
 pub(super) struct Candidate {
-    /// True if frames drawn by Markdown programs are accepted too.
-    drawn: bool,
+    source: Source,
     stage: Stage,
     escape: Escape,
     wrap: Wrap,
@@ -97,9 +107,9 @@ enum Wrap {
 }
 
 impl Candidate {
-    pub(super) fn new(drawn: bool) -> Self {
+    pub(super) fn new(source: Source) -> Self {
         Candidate {
-            drawn,
+            source,
             stage: Stage::Brackets,
             escape: Escape::None,
             wrap: Wrap::Inside,
@@ -141,6 +151,9 @@ impl Candidate {
                 self.escape = Escape::Started;
                 Step::More
             }
+            (b'\r' | b'\n', _) if self.source == Source::Terminal && !self.is_between_parts() => {
+                self.wrong(Fault::Moved)
+            }
             (b'\r', _) => Step::More,
             (b'\n', Wrap::Broken { .. }) if !self.may_have_blank_lines() => {
                 self.wrong(Fault::BlankLine)
@@ -172,6 +185,10 @@ impl Candidate {
         }
     }
 
+    fn is_drawn(&self) -> bool {
+        self.source == Source::Screen
+    }
+
     fn wrong(&self, fault: Fault) -> Step {
         if self.opening == 0 { Step::Not } else { Step::Wrong(fault) }
     }
@@ -185,10 +202,25 @@ impl Candidate {
         }
     }
 
+    /// True where a line break means nothing.
+    fn is_between_parts(&self) -> bool {
+        self.may_have_blank_lines() || matches!(self.stage, Stage::Payload { .. })
+    }
+
     /// Skips escape sequences. One that would swallow a `<`, or that another one interrupts, ends
     /// the candidate: no two candidates can then hide a third from each other for long, which keeps
     /// the scanner linear.
     fn escaped(&mut self, byte: u8) -> Step {
+        let moves = match self.escape {
+            Escape::Started => {
+                matches!(byte, b'0'..=b'O' | b'Q'..=b'W' | b'Y' | b'Z' | b'`'..=b'~')
+            }
+            Escape::Csi => matches!(byte, 0x40..=0x7e) && byte != b'm',
+            _ => false,
+        };
+        if moves && byte != b'<' && self.source == Source::Terminal {
+            return self.wrong(Fault::Moved);
+        }
         self.escape = match (self.escape, byte) {
             (Escape::Started, b'[') => Escape::Csi,
             (Escape::Started, b']' | b'P' | b'X' | b'^' | b'_') => Escape::Text,
@@ -208,6 +240,7 @@ impl Candidate {
     }
 
     fn content(&mut self, byte: u8, word: &Word) -> Step {
+        let drawn = self.is_drawn();
         match &mut self.stage {
             Stage::Brackets => self.bracket(byte, word),
             Stage::Word { matched } => match word.as_str().as_bytes().get(*matched) {
@@ -226,7 +259,7 @@ impl Candidate {
             Stage::Attributes => self.attribute_byte(byte),
             Stage::Payload { blanks } => match byte {
                 // On a screen, a gap is where letters are yet to be drawn.
-                b' ' | b'\t' if self.drawn && *blanks > 0 => Step::Wrong(Fault::Unclosed),
+                b' ' | b'\t' if drawn && *blanks > 0 => Step::Wrong(Fault::Unclosed),
                 b' ' | b'\t' => {
                     *blanks += 1;
                     Step::More
@@ -253,7 +286,7 @@ impl Candidate {
             self.brackets += 1;
             return Step::More;
         }
-        let enough = self.brackets == 3 || (self.drawn && self.brackets == 2);
+        let enough = self.brackets == 3 || (self.is_drawn() && self.brackets == 2);
         if enough && word.as_str().as_bytes().first() == Some(&byte) {
             self.stage = Stage::Word { matched: 1 };
             return Step::More;
@@ -310,7 +343,7 @@ impl Candidate {
         if (byte < 0x20 && byte != b'\t') || byte == 0x7f {
             return Step::Wrong(Fault::Control);
         }
-        if self.reopening.take(byte, word, if self.drawn { 2 } else { 3 }) {
+        if self.reopening.take(byte, word, if self.is_drawn() { 2 } else { 3 }) {
             return Step::Wrong(Fault::Reopened);
         }
         let body = self.body.get_or_insert_default();
@@ -417,7 +450,7 @@ impl Candidate {
             if body.starts_with(['{', '[']) {
                 serde_json::from_str::<serde::de::IgnoredAny>(body).map_err(|_| Fault::Json)?;
             } else {
-                if self.drawn && body.contains("  ") {
+                if self.is_drawn() && body.contains("  ") {
                     return Err(Fault::Unclosed);
                 }
                 *body = body.trim().to_owned();

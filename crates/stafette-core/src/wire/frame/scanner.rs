@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use super::candidate::{Candidate, Step};
+use super::candidate::{Candidate, Source, Step};
 use super::{FRAME_LIMIT, Fault, Found, Word};
 
 /// Finds frames in a stream of bytes, however it is split.
@@ -13,7 +13,7 @@ use super::{FRAME_LIMIT, Fault, Found, Word};
 #[derive(Debug)]
 pub struct Scanner {
     word: Word,
-    drawn: bool,
+    source: Source,
     /// The bytes of the candidate, from its first bracket.
     held: Vec<u8>,
     candidate: Option<Candidate>,
@@ -30,7 +30,7 @@ impl Scanner {
     pub fn new(word: Word) -> Self {
         Scanner {
             word,
-            drawn: false,
+            source: Source::Stream,
             held: Vec::new(),
             candidate: None,
             offset: 0,
@@ -43,7 +43,14 @@ impl Scanner {
     /// `<<ODEI:HANDOFF:x>>` and `<<ODEI:HANDOFF:x (ODEI:HANDOFF:x)>>`. For screens only.
     #[must_use]
     pub fn drawn(word: Word) -> Self {
-        Scanner { drawn: true, ..Scanner::new(word) }
+        Scanner { source: Source::Screen, ..Scanner::new(word) }
+    }
+
+    /// Creates a scanner for what a program prints to its terminal. Text ends where the cursor is
+    /// moved, because what follows is shown elsewhere; only the screen tells what belongs together.
+    #[must_use]
+    pub fn printed(word: Word) -> Self {
+        Scanner { source: Source::Terminal, ..Scanner::new(word) }
     }
 
     /// Takes the next bytes of the stream, and calls `found` for each result that they complete.
@@ -89,7 +96,7 @@ impl Scanner {
                 None => match possible_opening(data, at) {
                     Some(next) => {
                         (start, at) = (next, next);
-                        Candidate::new(self.drawn)
+                        Candidate::new(self.source)
                     }
                     None => {
                         self.offset += data.len() as u64;

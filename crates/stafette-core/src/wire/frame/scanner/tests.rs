@@ -263,10 +263,10 @@ proptest! {
     fn s1_02_any_cut_of_any_stream_finds_the_same(
         pieces in prop::collection::vec(piece(), 0..40),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
-        drawn in any::<bool>(),
+        source in prop::sample::select(vec![Source::Stream, Source::Terminal, Source::Screen]),
     ) {
         let stream = pieces.concat();
-        let scanner = || Scanner { drawn, ..Scanner::new(Word::default()) };
+        let scanner = || Scanner { source, ..Scanner::new(Word::default()) };
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
         cuts.sort_unstable();
         let mut reads = Vec::new();
@@ -298,5 +298,23 @@ proptest! {
         stream.extend_from_slice(b"\n\n<<<ODEI:END>>>");
         let last_is_a_frame = matches!(scan(&stream).last(), Some(Found::Frame { .. }));
         prop_assert!(last_is_a_frame);
+    }
+}
+
+#[test]
+fn s1_02_what_is_printed_to_a_terminal_ends_where_the_cursor_moves() {
+    let check = |stream: &str, expected: &[&str]| {
+        let mut scanner = Scanner::printed(Word::default());
+        assert_eq!(notes(&scan_in(&mut scanner, &[stream.as_bytes()])), expected, "{stream:?}");
+    };
+    check("\x1b[1m<<<ODEI:NOTE:\x1b(B\x1b[0ma  b\tc>>>", &["4 NOTE:a  b\tc"]);
+    check("<<<ODEI:NOTE:\r\n{\r\n  \"a\": 1\r\n}\r\n>>>", &["0 NOTE:{\"a\": 1}"]);
+    for moves in ["\x1b[2;1H", "\x1b[K", "\x1b[A", "\x1b7", "\x1bM", "\r", "\r\n", "\n  "] {
+        check(&format!("<<<ODEI:NOTE:a{moves}b>>>"), &["0 ! Moved"]);
+        check(&format!("<<<ODEI:NOTE:{{\"a\":\"b{moves}c\"}}>>>"), &["0 ! Moved"]);
+        check(
+            &format!("<<<OD{moves}EI:END>>><<<ODEI:END>>>"),
+            &[&format!("{} END", 14 + moves.len())],
+        );
     }
 }
