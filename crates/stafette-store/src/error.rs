@@ -87,6 +87,13 @@ pub enum AppendError {
         /// Error of the backend.
         source: Fault,
     },
+    /// The store was removed, or replaced by another one. Nothing is kept any more: end the
+    /// process.
+    #[error("the store is lost: {why}")]
+    Lost {
+        /// What happened to it, in words.
+        why: String,
+    },
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
@@ -101,6 +108,12 @@ pub enum AppendError {
 /// A read from the store failed.
 #[derive(Clone, Debug, Error)]
 pub enum ReadError {
+    /// The store was removed, or replaced by another one. What was read may not be its own.
+    #[error("the store is lost: {why}")]
+    Lost {
+        /// What happened to it, in words.
+        why: String,
+    },
     /// The store was closed.
     #[error("the store is closed")]
     Closed,

@@ -7,6 +7,7 @@
 //! - Events, rows and the snapshot of one [`Batch`] are stored together or not at all.
 //! - A batch that [`Store::append`] acknowledged survives a crash of the process and a loss of
 //!   power.
+//! - Nothing is acknowledged once the store was removed or replaced ([`Store::lost`]).
 //! - A batch is accepted only at the sequence number it was made for, so of two writers one wins.
 //! - Positions grow over all runs, become visible in order and are never given twice: a reader that
 //!   remembers the last one misses nothing and sees nothing twice.

@@ -6,6 +6,7 @@ mod suite {
     mod file;
     mod find;
     mod full;
+    mod ground;
     mod group;
     mod locks;
     mod memory;

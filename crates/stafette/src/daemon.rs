@@ -2,17 +2,17 @@
 
 mod background_tasks;
 mod door;
+mod ground;
 mod knowledge_gate;
 mod telemetry;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 use stafette_core::redact::Redactor;
 use stafette_engine::{Engine, EngineError, Settings, clock, crash};
@@ -34,6 +34,7 @@ use crate::store::{self, Home};
 use crate::{log, trust};
 use background_tasks::BackgroundTasks;
 use door::Wanted;
+use ground::Ground;
 use knowledge_gate::KnowledgeGate;
 
 /// The time limit for a daemon's first answer, or its end. One that dies is not waited for, so this
@@ -111,7 +112,7 @@ async fn wait_until_up(
         }
         // The one that we started gives up when another one is starting, which holds the lock.
         let gave_up = child.try_wait().is_ok_and(|status| status.is_some());
-        if gave_up && lock(&project.state()?).is_ok() {
+        if gave_up && ground::lock(project).is_ok() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -136,10 +137,9 @@ async fn wait_until_up(
 
 /// Returns once no daemon holds the project any more, or one answers after all.
 async fn wait_until_down(project: &Project, client: &Client) -> Result<(), Failure> {
-    let state = project.state()?;
     let since = Instant::now();
     while since.elapsed() < START {
-        if lock(&state).is_ok() || client.is_up().await {
+        if ground::lock(project).is_ok() || client.is_up().await {
             return Ok(());
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -218,7 +218,8 @@ impl Daemon {
         ready: impl FnOnce(),
     ) -> Result<(), Failure> {
         let state = project.state()?;
-        let _lock = take(&state).await?;
+        let lock = ground::take(project).await?;
+        let mut ground = Ground::new(&state, &lock);
         log::start(&log_path(&state));
         clock::arm()
             .map_err(|error| Failure::failed("The daemon does not start").because(&error))?;
@@ -255,6 +256,8 @@ impl Daemon {
                 .because(&error)
         })?;
         restrict(&socket);
+        ground.note(&socket);
+        ground.note(&state.join("knowledge.db"));
         let server = tokio::spawn(edge.clone().serve(listener));
         // The interface is open before the first agent starts.
         if !self.held {
@@ -280,15 +283,26 @@ impl Daemon {
             _ => {}
         }
         ready();
-        told_to_stop(&stop).await;
-        around.end().await;
+        let lost = tokio::select! {
+            () = told_to_stop(&stop) => None,
+            lost = ground.lost(&**engine.store()) => Some(lost),
+        };
+        match &lost {
+            None => around.end().await,
+            // What is at their places now is not theirs to write.
+            Some(_) => drop(around),
+        }
         server.abort();
         engine.stop_own().await;
-        let _ = fs::remove_file(&socket);
+        if ground.owns(&socket) {
+            let _ = fs::remove_file(&socket);
+        }
         engine.stop().await;
-        watch.end().await;
+        if lost.is_none() {
+            watch.end().await;
+        }
         engine.store().close().await;
-        Ok(())
+        lost.map_or(Ok(()), Err)
     }
 
     /// Starts the team's own program, if the workflow has one.
@@ -402,31 +416,6 @@ async fn open(
     opened.map_err(|error: EngineError| {
         Failure::failed("The runs cannot be taken over").because(&error)
     })
-}
-
-/// Takes the lock; a process that only checks whether it is free holds it for a moment.
-async fn take(state: &Path) -> Result<File, Failure> {
-    for _ in 0..50 {
-        if let Ok(file) = lock(state) {
-            return Ok(file);
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    lock(state)
-}
-
-/// Locks the project as long as the daemon lives: there is one for each project.
-fn lock(state: &Path) -> Result<File, Failure> {
-    let path = state.join("daemon.lock");
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
-    let file = file.map_err(|error| {
-        Failure::failed(format!("{} cannot be written", path.display())).because(&error)
-    })?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(_) => Err(Failure::failed("A daemon already runs for this project")
-            .fix("use it, or stop it with `stafette down`")),
-    }
 }
 
 fn restrict(socket: &Path) {

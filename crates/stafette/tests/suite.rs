@@ -28,6 +28,8 @@ mod doors;
 mod echoes;
 #[path = "suite/frames.rs"]
 mod frames;
+#[path = "suite/ground.rs"]
+mod ground;
 #[path = "suite/guide.rs"]
 mod guide;
 #[path = "suite/held.rs"]

@@ -1,6 +1,7 @@
 //! The only task that writes.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use stafette_core::{HandoffId, RunId};
@@ -19,8 +20,8 @@ pub(super) type Upkeep = Box<dyn for<'a> FnOnce(&'a mut Session) -> Reply<'a, ()
 /// A request to the task.
 pub(super) type Job = queue::Job<Upkeep>;
 
-/// Every writer locks this row until its commit.
-pub(super) const TURN: &str = "SELECT head FROM store FOR UPDATE";
+/// Every writer locks this row until its commit. It also tells which table it is in.
+pub(super) const TURN: &str = "SELECT head, tableoid::int8 FROM store FOR UPDATE";
 
 const KNOWN: &str = "SELECT run, seq FROM runs WHERE run = ANY($1)";
 const EVENTS: &str = "INSERT INTO events (position, run, seq, at, name, handoff, body) \
@@ -53,8 +54,30 @@ const HEAD: &str = "UPDATE store SET head = $1";
 const THERE: &str = "SELECT 1 FROM events \
      WHERE position = $1 AND run = $2 AND seq = $3 AND at = $4 AND body = $5";
 
+/// The tables of an open store: they have to stay the ones that were opened.
+#[derive(Debug)]
+pub(super) struct Ground {
+    /// The table with the last position.
+    pub(super) table: u64,
+    /// Why the store is lost, once that was noticed.
+    pub(super) lost: OnceLock<String>,
+}
+
+impl Ground {
+    /// Notes the tables of the open store.
+    pub(super) async fn of(link: &mut Link) -> Result<Self, PostgresError> {
+        let table = link.number("SELECT tableoid::int8 FROM store").await?;
+        Ok(Ground { table, lost: OnceLock::new() })
+    }
+}
+
 /// Works until it is stopped or all senders are gone.
-pub(super) async fn work(mut session: Session, mut jobs: mpsc::Receiver<Job>, counters: &Counters) {
+pub(super) async fn work(
+    mut session: Session,
+    mut jobs: mpsc::Receiver<Job>,
+    ground: &Ground,
+    counters: &Counters,
+) {
     let mut next = None;
     loop {
         let job = match next.take() {
@@ -69,8 +92,12 @@ pub(super) async fn work(mut session: Session, mut jobs: mpsc::Receiver<Job>, co
                 let appends;
                 (appends, next) = queue::gather(*first, &mut jobs);
                 let begun = Instant::now();
-                let mut group = Group::new(appends.iter().map(|append| &append.batch).collect());
+                let batches = appends.iter().map(|append| &append.batch).collect();
+                let mut group = Group::new(batches, ground.table);
                 let written = session.carry_out(&mut group).await.map_err(fault::append);
+                if let Err(AppendError::Lost { why }) = &written {
+                    let _ = ground.lost.set(why.clone());
+                }
                 queue::answer(appends, written, begun, counters);
             }
             Job::Upkeep(task) => task(&mut session).await,
@@ -92,13 +119,15 @@ type Answers = Vec<Result<u64, AppendError>>;
 /// harm the others.
 pub(super) struct Group<'a> {
     batches: Vec<&'a Batch>,
+    /// The table that the group is meant for.
+    table: u64,
     /// First event that was sent, and the results to return if it is stored.
     sent: Option<(u64, RunId, &'a Entry, Answers)>,
 }
 
 impl<'a> Group<'a> {
-    pub(super) fn new(batches: Vec<&'a Batch>) -> Self {
-        Group { batches, sent: None }
+    pub(super) fn new(batches: Vec<&'a Batch>, table: u64) -> Self {
+        Group { batches, table, sent: None }
     }
 }
 
@@ -112,7 +141,11 @@ impl Deed for Group<'_> {
         runs.dedup();
         let steps: &[(_, Params<'_>)] = &[(TURN, &[]), (KNOWN, &[&runs])];
         let answers = link.together(BEGIN, steps, "").await?;
-        let head = number(only(&answers[0])?, 0)?;
+        let turn = only(&answers[0])?;
+        if number(turn, 1)? != self.table {
+            return Err(PostgresError::Replaced);
+        }
+        let head = number(turn, 0)?;
         let mut last = HashMap::new();
         for row in &answers[1] {
             last.insert(RunId(row.try_get(0)?), number(row, 1)?);

@@ -5,6 +5,7 @@ use std::time::Instant;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::mpsc;
 
+use super::ground::Ground;
 use super::{fault, query};
 use crate::queue::{self, Append};
 use crate::stats::Counters;
@@ -14,7 +15,12 @@ use crate::{AppendError, Batch, Entry, HandoffRow, RunRow, Snapshot, digits};
 pub(super) type Job = queue::Job<Box<dyn FnOnce(&mut Connection) + Send>>;
 
 /// Works until it is stopped or all senders are gone.
-pub(super) fn work(mut conn: Connection, mut jobs: mpsc::Receiver<Job>, counters: &Counters) {
+pub(super) fn work(
+    mut conn: Connection,
+    mut jobs: mpsc::Receiver<Job>,
+    ground: &Ground,
+    counters: &Counters,
+) {
     let mut next = None;
     while let Some(job) = next.take().or_else(|| jobs.blocking_recv()) {
         match job {
@@ -23,6 +29,7 @@ pub(super) fn work(mut conn: Connection, mut jobs: mpsc::Receiver<Job>, counters
                 (group, next) = queue::gather(*first, &mut jobs);
                 let begun = Instant::now();
                 let written = write_all(&mut conn, &group).map_err(fault::append);
+                let written = written.and_then(|answers| standing(ground, answers));
                 queue::answer(group, written, begun, counters);
             }
             Job::Upkeep(task) => task(&mut conn),
@@ -34,6 +41,14 @@ pub(super) fn work(mut conn: Connection, mut jobs: mpsc::Receiver<Job>, counters
                 return;
             }
         }
+    }
+}
+
+/// Returns what was written, unless it went to files that are gone.
+pub(super) fn standing<T>(ground: &Ground, written: T) -> Result<T, AppendError> {
+    match ground.lost() {
+        None => Ok(written),
+        Some(why) => Err(AppendError::Lost { why: why.to_owned() }),
     }
 }
 
