@@ -41,11 +41,14 @@ use knowledge_gate::KnowledgeGate;
 /// is for machines that are slow, and for stores that are large.
 const START: Duration = Duration::from_secs(60);
 
+/// The time after which a caller is told that it waits for a daemon's end.
+const TELL: Duration = Duration::from_secs(2);
+
 /// Connects to the project's daemon, which is started when none runs. Stopped runs stay stopped
 /// until the user acts: looking at them must not start agents.
 pub(crate) async fn reach(project: &Project) -> Result<Client, Failure> {
     let client = Client::new(&project.socket());
-    if !client.is_up().await {
+    if !client.is_up().await? {
         start(project, &client, &["--held"]).await?;
     }
     Ok(client)
@@ -66,7 +69,7 @@ pub(crate) async fn start(
 /// Connects to the project's daemon, if one runs.
 pub(crate) async fn find(project: &Project) -> Result<Client, Failure> {
     let client = Client::new(&project.socket());
-    match client.is_up().await {
+    match client.is_up().await? {
         true => Ok(client),
         false => Err(Failure::new(Exit::NoDaemon, "No daemon runs for this project")
             .fix("start it with `stafette up`")),
@@ -107,7 +110,7 @@ async fn wait_until_up(
 ) -> Result<(), Failure> {
     let since = Instant::now();
     while since.elapsed() < START {
-        if client.is_up().await {
+        if client.is_up().await? {
             return Ok(());
         }
         // The one that we started gives up when another one is starting, which holds the lock.
@@ -138,13 +141,23 @@ async fn wait_until_up(
 /// Returns once no daemon holds the project any more, or one answers after all.
 async fn wait_until_down(project: &Project, client: &Client) -> Result<(), Failure> {
     let since = Instant::now();
+    let mut told = false;
     while since.elapsed() < START {
-        if ground::lock(project).is_ok() || client.is_up().await {
+        if ground::lock(project).is_ok() || client.is_up().await? {
             return Ok(());
+        }
+        if !told && since.elapsed() > TELL {
+            told = true;
+            Output::new(false)
+                .say(&format!("waiting for the daemon (pid {}) to end…", ground::holder(project)));
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    Err(does_not_end())
+    let pid = ground::holder(project);
+    Err(Failure::new(Exit::NoDaemon, format!("The daemon (pid {pid}) does not end")).fix(format!(
+        "see .stafette/daemon.log, end it with `kill -KILL {pid}`, and try again: nothing that it \
+         acknowledged is lost"
+    )))
 }
 
 /// Returns once the daemon with this process id no longer holds the project. It answers as long as
@@ -155,20 +168,14 @@ pub(crate) async fn wait_until_gone(
     pid: &Value,
 ) -> Result<(), Failure> {
     let since = Instant::now();
-    while since.elapsed() < START {
+    while since.elapsed() < START && client.is_up().await? {
         let health: Result<Value, Failure> = client.get("/healthz").await;
-        if health.is_ok_and(|health| health["pid"] == *pid) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        } else {
-            return wait_until_down(project, client).await;
+        if !health.is_ok_and(|health| health["pid"] == *pid) {
+            break;
         }
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    Err(does_not_end())
-}
-
-fn does_not_end() -> Failure {
-    Failure::new(Exit::NoDaemon, "The old daemon does not end")
-        .fix("see .stafette/daemon.log, and end it by hand")
+    wait_until_down(project, client).await
 }
 
 /// Opens the daemon's log, for appending.

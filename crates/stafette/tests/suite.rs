@@ -70,6 +70,8 @@ mod sandbox;
 mod schemathesis;
 #[path = "suite/secrets.rs"]
 mod secrets;
+#[path = "suite/silence.rs"]
+mod silence;
 #[path = "suite/stages.rs"]
 mod stages;
 #[path = "suite/survivors.rs"]

@@ -2,6 +2,7 @@
 //! keeps is still at its place.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -48,13 +49,25 @@ pub(super) fn lock(project: &Project) -> Result<Lock, Failure> {
 
 /// Takes the locks; a process that only checks whether they are free holds them for a moment.
 pub(super) async fn take(project: &Project) -> Result<Lock, Failure> {
+    let mut taken = lock(project);
     for _ in 0..50 {
-        if let Ok(lock) = lock(project) {
-            return Ok(lock);
+        if taken.is_ok() {
+            break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
+        taken = lock(project);
     }
-    lock(project)
+    let lock = taken?;
+    // For people who look for the process; nothing depends on it.
+    let _ = lock.file.set_len(0);
+    let _ = (&lock.file).write_all(std::process::id().to_string().as_bytes());
+    Ok(lock)
+}
+
+/// The process that holds the locks, as far as it is known.
+pub(super) fn holder(project: &Project) -> String {
+    let found = project.state().ok().and_then(|state| fs::read_to_string(lock_path(&state)).ok());
+    found.filter(|pid| !pid.is_empty()).unwrap_or_else(|| "?".to_owned())
 }
 
 fn lock_path(state: &Path) -> PathBuf {
