@@ -2,6 +2,7 @@
 
 mod suite {
     mod crash;
+    mod damage;
     mod database;
     mod file;
     mod find;

@@ -6,7 +6,7 @@ use thiserror::Error;
 use tokio_postgres::error::SqlState;
 
 use super::address::Address;
-use crate::{AppendError, ConnectError, Fault, ReadError, UpkeepError};
+use crate::{AppendError, ConnectError, Damage, Fault, ReadError, UpkeepError};
 
 /// Error of a database operation.
 #[derive(Debug, Error)]
@@ -29,6 +29,9 @@ pub(super) enum PostgresError {
     /// The stored data is not what was written.
     #[error("what the database holds cannot be read: {found}")]
     Damaged { found: String },
+    /// A row is not what was written.
+    #[error(transparent)]
+    Row(Damage),
     /// The tables are others than those that were opened.
     #[error("its tables were replaced by others while they were in use")]
     Replaced,
@@ -106,6 +109,7 @@ pub(super) fn append(trouble: PostgresError) -> AppendError {
 
 pub(super) fn read(trouble: PostgresError) -> ReadError {
     match trouble {
+        PostgresError::Row(source) => ReadError::Damaged { source },
         PostgresError::Closed => ReadError::Closed,
         trouble => ReadError::Failed { source: Fault::new(trouble) },
     }

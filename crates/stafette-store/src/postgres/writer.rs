@@ -12,7 +12,9 @@ use super::fault::{self, PostgresError};
 use super::link::{BEGIN, Columns, Link, Params, column, number, only, params, signed};
 use super::session::{Deed, Session};
 use crate::stats::Counters;
-use crate::{AppendError, Batch, Entry, HandoffRow, Reply, RunRow, Snapshot, digits, queue};
+use crate::{
+    AppendError, Batch, Entry, HandoffRow, Reply, RunRow, Snapshot, checksum, digits, queue,
+};
 
 /// Any other work for the task.
 pub(super) type Upkeep = Box<dyn for<'a> FnOnce(&'a mut Session) -> Reply<'a, ()> + Send>;
@@ -24,32 +26,33 @@ pub(super) type Job = queue::Job<Upkeep>;
 pub(super) const TURN: &str = "SELECT head, tableoid::int8 FROM store FOR UPDATE";
 
 const KNOWN: &str = "SELECT run, seq FROM runs WHERE run = ANY($1)";
-const EVENTS: &str = "INSERT INTO events (position, run, seq, at, name, handoff, body) \
+const EVENTS: &str = "INSERT INTO events (position, run, seq, at, name, handoff, body, sum) \
      SELECT * FROM unnest($1::int8[], $2::uuid[], $3::int8[], $4::int8[], $5::bytea[], \
-                          $6::int8[], $7::bytea[])";
+                          $6::int8[], $7::bytea[], $8::int8[])";
 const RUNS: &str = "INSERT INTO runs (run, tail, workflow, title, status, waiting_on, seq, \
-                                      created_at, updated_at, finished_at, body) \
+                                      created_at, updated_at, finished_at, body, sum) \
      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bytea[], $4::bytea[], $5::bytea[], \
                           $6::bytea[], $7::int8[], $8::int8[], $9::int8[], $10::int8[], \
-                          $11::bytea[]) \
+                          $11::bytea[], $12::int8[]) \
      ON CONFLICT (run) DO UPDATE SET \
          workflow = excluded.workflow, title = excluded.title, status = excluded.status, \
          waiting_on = excluded.waiting_on, seq = excluded.seq, \
          created_at = excluded.created_at, updated_at = excluded.updated_at, \
-         finished_at = excluded.finished_at, body = excluded.body";
+         finished_at = excluded.finished_at, body = excluded.body, sum = excluded.sum";
 const HANDOFFS: &str = "INSERT INTO handoffs (run, id, giver, taker, reason, state, question, \
-                                              opened_at, updated_at, closed_at, body) \
+                                              opened_at, updated_at, closed_at, body, \
+                                              sum) \
      SELECT * FROM unnest($1::uuid[], $2::int8[], $3::bytea[], $4::bytea[], $5::bytea[], \
                           $6::bytea[], $7::bool[], $8::int8[], $9::int8[], $10::int8[], \
-                          $11::bytea[]) \
+                          $11::bytea[], $12::int8[]) \
      ON CONFLICT (run, id) DO UPDATE SET \
          giver = excluded.giver, taker = excluded.taker, reason = excluded.reason, \
          state = excluded.state, question = excluded.question, \
          opened_at = excluded.opened_at, updated_at = excluded.updated_at, \
-         closed_at = excluded.closed_at, body = excluded.body";
-const SNAPSHOTS: &str = "INSERT INTO snapshots (run, seq, body) \
-     SELECT * FROM unnest($1::uuid[], $2::int8[], $3::bytea[]) \
-     ON CONFLICT (run, seq) DO UPDATE SET body = excluded.body";
+         closed_at = excluded.closed_at, body = excluded.body, sum = excluded.sum";
+const SNAPSHOTS: &str = "INSERT INTO snapshots (run, seq, body, sum) \
+     SELECT * FROM unnest($1::uuid[], $2::int8[], $3::bytea[], $4::int8[]) \
+     ON CONFLICT (run, seq) DO UPDATE SET body = excluded.body, sum = excluded.sum";
 const HEAD: &str = "UPDATE store SET head = $1";
 const THERE: &str = "SELECT 1 FROM events \
      WHERE position = $1 AND run = $2 AND seq = $3 AND at = $4 AND body = $5";
@@ -244,6 +247,7 @@ fn events<'a>(rows: &[(u64, RunId, &'a Entry)]) -> Columns<'a> {
         column(rows, |row| row.2.name.as_bytes()),
         column(rows, |row| row.2.handoff.map(|id| i64::from(id.0))),
         column(rows, |row| row.2.body.as_bytes()),
+        column(rows, |row| checksum::event(row.1, row.2)),
     ]
 }
 
@@ -260,6 +264,7 @@ fn runs<'a>(rows: &[&'a RunRow]) -> Columns<'a> {
         column(rows, |row| row.updated_at.0),
         column(rows, |row| row.finished_at.map(|at| at.0)),
         column(rows, |row| row.body.as_bytes()),
+        column(rows, checksum::run),
     ]
 }
 
@@ -276,6 +281,7 @@ fn handoffs<'a>(rows: &[&'a HandoffRow]) -> Columns<'a> {
         column(rows, |row| row.updated_at.0),
         column(rows, |row| row.closed_at.map(|at| at.0)),
         column(rows, |row| row.body.as_bytes()),
+        column(rows, checksum::handoff),
     ]
 }
 
@@ -284,5 +290,6 @@ fn snapshots<'a>(rows: &[(RunId, &'a Snapshot)]) -> Columns<'a> {
         column(rows, |row| row.0.0),
         column(rows, |row| signed(row.1.seq)),
         column(rows, |row| row.1.body.as_bytes()),
+        column(rows, |row| checksum::snapshot(row.0, row.1)),
     ]
 }

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use super::ground::Ground;
-use super::open;
+use super::{fault, open};
 use crate::{Fault, ReadError};
 
 /// A pool of connections, opened on demand.
@@ -61,7 +61,7 @@ impl Pool {
             return Err(ReadError::Lost { why: why.to_owned() });
         }
         match answer {
-            Ok(answer) => answer.map_err(|error| ReadError::Failed { source: Fault::new(error) }),
+            Ok(answer) => answer.map_err(fault::read),
             Err(error) => Err(ReadError::Failed { source: Fault::new(error) }),
         }
     }
