@@ -4,6 +4,7 @@ mod background_tasks;
 mod door;
 mod ground;
 mod knowledge_gate;
+mod scrub;
 mod telemetry;
 
 use std::fs::{self, File};
@@ -235,6 +236,7 @@ impl Daemon {
         let knowing = KnowledgeGate::new(stages.clone(), self.workflows(project));
         let engine = open(project, &state, opened.store.clone(), knowing).await?;
         recover_changes(&engine).await;
+        scrub::tail(&engine).await;
         self.start_own(project, &engine);
         let stop = Arc::new(Notify::new());
         let tokens = tokens(project)?;
@@ -280,6 +282,7 @@ impl Daemon {
                 None
             }
         };
+        let scrubbing = tokio::spawn(scrub::whole(engine.clone()));
         crash::arm();
         match (&url, output.json && !self.private) {
             (_, true) => {
@@ -300,6 +303,7 @@ impl Daemon {
             Some(_) => drop(around),
         }
         server.abort();
+        scrubbing.abort();
         engine.stop_own().await;
         if ground.owns(&socket) {
             let _ = fs::remove_file(&socket);

@@ -16,6 +16,8 @@ mod changes;
 mod corpus;
 #[path = "suite/council.rs"]
 mod council;
+#[path = "suite/damage.rs"]
+mod damage;
 #[path = "suite/database.rs"]
 mod database;
 #[path = "suite/demo.rs"]

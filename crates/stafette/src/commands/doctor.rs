@@ -202,6 +202,14 @@ fn workflow(project: &crate::project::Project) -> Finding {
     Finding { name: "workflow", good, needed: true, said, fix }
 }
 
+/// Events that an older version wrote have no checksum.
+fn unchecked(events: u64) -> String {
+    match events {
+        0 => String::new(),
+        events => format!("; {events} events of an older version are unchecked"),
+    }
+}
+
 async fn store(project: &crate::project::Project) -> Finding {
     let looked = async {
         let store = store::open(project, false).await?.store;
@@ -217,14 +225,15 @@ async fn store(project: &crate::project::Project) -> Finding {
             name: "store",
             good: health.is_sound(),
             needed: true,
-            said: match health.problems.first() {
-                None => format!(
-                    "{} runs, {} events, {} KiB",
+            said: match health.is_sound() {
+                true => format!(
+                    "{} runs, {} events, {} KiB{}",
                     health.runs,
                     health.events,
-                    health.bytes / 1024
+                    health.bytes / 1024,
+                    unchecked(health.unchecked)
                 ),
-                Some(problem) => problem.clone(),
+                false => health.problems.join("; "),
             },
             fix: Home::of(project).map_or(String::new(), |home| home.mend().to_owned()),
         },
