@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
 use crate::context::EngineContext;
+use crate::damage::DamagedRuns;
 use crate::dispatch::Sessions;
 use crate::driver::RestoreError;
 use crate::gate::Gate;
@@ -90,8 +91,7 @@ pub struct Engine {
     store: Arc<dyn Store>,
     context: EngineContext,
     runs: Arc<Mutex<HashMap<RunId, Handle>>>,
-    /// The runs that are not continued, because what is stored of them is damaged.
-    damaged: Arc<Mutex<HashMap<RunId, Damage>>>,
+    pub(crate) damaged: DamagedRuns,
     source: Source,
     stopping: watch::Sender<bool>,
     /// Whether runs that were taken over continue.
@@ -141,7 +141,7 @@ impl Engine {
             store,
             context: EngineContext::new(settings, desk, interceptor, gate),
             runs: Arc::default(),
-            damaged: Arc::default(),
+            damaged: DamagedRuns::default(),
             stopping: watch::Sender::new(false),
             released: watch::Sender::new(false),
             alive: watch::Sender::new(()),
@@ -158,9 +158,7 @@ impl Engine {
         for run in unfinished {
             if let Err(error) = engine.adopt(run).await {
                 tracing::error!(%run, error = &error as &dyn std::error::Error, "cannot be taken over");
-                if let EngineError::Read { source: ReadError::Damaged { source } } = error {
-                    engine.damaged().insert(run, source);
-                }
+                engine.damaged.note(run, &error);
             }
         }
         let alive = engine.alive.subscribe();
@@ -241,11 +239,13 @@ impl Engine {
     /// When there is no such run, it is over, or the store does not take it.
     pub async fn send(&self, run: RunId, input: Input) -> Result<Reply, EngineError> {
         let Some(handle) = self.handle(run) else {
-            if let Some(damage) = self.damage_of(run) {
-                return Err(EngineError::Damaged { run, damage });
-            }
             return match self.store.run(run).await? {
-                Some(_) => Err(EngineError::Over { run }),
+                Some(row) => Err(match self.damaged.of(run) {
+                    Some(damage) if row.finished_at.is_none() => {
+                        EngineError::Damaged { run, damage }
+                    }
+                    _ => EngineError::Over { run },
+                }),
                 None => Err(EngineError::NoRun { run: run.to_string() }),
             };
         };
@@ -271,7 +271,7 @@ impl Engine {
     pub async fn view(&self, run: RunId) -> Result<(RunView, Option<String>), EngineError> {
         let row = self.store.run(run).await?;
         let stored = row.as_ref().map_or(0, |row| row.seq);
-        let stopped = self.damage_of(run).map(|damage| format!("stopped: {damage}"));
+        let stopped = self.damaged.of(run).map(|damage| format!("stopped: {damage}"));
         match (row, self.caught_up(run, stored).await) {
             (_, Some(shown)) => Ok((RunView::of(&shown.run), shown.trouble.or(stopped))),
             (Some(row), None) => Ok((parse(row.seq, &row.body)?, stopped)),
@@ -532,46 +532,6 @@ impl Engine {
     #[must_use]
     pub fn stopped_runs(&self) -> usize {
         if *self.released.borrow() { 0 } else { self.lock().len() }
-    }
-
-    /// How many runs are known to be damaged in the store.
-    #[must_use]
-    pub fn damaged_runs(&self) -> usize {
-        self.damaged().len()
-    }
-
-    /// Stops a run of which something in the store is damaged: it is paused and told why, and a
-    /// person decides. Its state is right as long as it is in memory.
-    pub async fn stop_damaged(&self, run: RunId, damage: Damage) {
-        let (code, message) = ("STORE_DAMAGED".to_owned(), damage.to_string());
-        if self.damaged().insert(run, damage).is_some() {
-            return;
-        }
-        tracing::error!(%damage, "found by the store's check");
-        if self.handle(run).is_none() {
-            return;
-        }
-        for input in
-            [Input::Alert { code, message }, Input::Pause { by: "the store's check".into() }]
-        {
-            if let Err(error) = self.send(run, input).await {
-                tracing::error!(%run, %error, "cannot be stopped");
-            }
-        }
-    }
-
-    /// True for a run that is not continued, because what is stored of it is damaged.
-    #[must_use]
-    pub fn is_left(&self, run: RunId) -> bool {
-        self.damage_of(run).is_some() && self.handle(run).is_none()
-    }
-
-    fn damage_of(&self, run: RunId) -> Option<Damage> {
-        self.damaged().get(&run).copied()
-    }
-
-    fn damaged(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, Damage>> {
-        self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn adopt(&self, run: RunId) -> Result<(), EngineError> {

@@ -38,7 +38,7 @@ fn signal(world: &World, name: &str, pid: u64) {
 }
 
 #[test]
-fn a_14_nobody_waits_for_a_stopped_daemon_in_silence_or_for_ever() {
+fn b_22_nobody_waits_for_a_stopped_daemon_in_silence_or_for_ever() {
     let world = World::workflow(WAITS);
     let pid = world.up(&[]).expect("a daemon");
     // These listen to a quiet stream when the daemon is stopped.
