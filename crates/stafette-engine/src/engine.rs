@@ -13,7 +13,7 @@ use stafette_core::workflow::Budget;
 use stafette_core::{
     AgentName, Fields, HandoffId, Ignored, Input, Reply, Run, RunId, TurnKey, Workflow,
 };
-use stafette_store::{AppendError, Batch, Damage, HandoffRow, ReadError, RunFilter, Store, Stored};
+use stafette_store::{AppendError, Batch, HandoffRow, RunFilter, Store, Stored};
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
