@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
 use crate::context::{EngineContext, Plugins};
+use crate::damage::DamagedRuns;
 use crate::dispatch::Sessions;
 use crate::driver::RestoreError;
 use crate::gate::Gate;
@@ -92,6 +93,7 @@ pub struct Engine {
     store: Arc<dyn Store>,
     context: EngineContext,
     runs: Arc<Mutex<HashMap<RunId, Handle>>>,
+    pub(crate) damaged: DamagedRuns,
     source: Source,
     stopping: watch::Sender<bool>,
     /// Whether runs that were taken over continue.
@@ -140,6 +142,7 @@ impl Engine {
             store,
             context: EngineContext::new(settings, desk, plugins),
             runs: Arc::default(),
+            damaged: DamagedRuns::default(),
             stopping: watch::Sender::new(false),
             released: watch::Sender::new(false),
             alive: watch::Sender::new(()),
@@ -156,7 +159,8 @@ impl Engine {
         let left = engine.context.agents.left_behind();
         for run in &unfinished {
             if let Err(error) = engine.adopt(*run, &left).await {
-                tracing::error!(%run, %error, "cannot be taken over");
+                tracing::error!(%run, error = &error as &dyn std::error::Error, "cannot be taken over");
+                engine.damaged.note(*run, &error);
             }
         }
         engine.end_left(left.into_iter().filter(|turn| !unfinished.contains(&turn.run)).collect());
@@ -239,7 +243,12 @@ impl Engine {
     pub async fn send(&self, run: RunId, input: Input) -> Result<Reply, EngineError> {
         let Some(handle) = self.handle(run) else {
             return match self.store.run(run).await? {
-                Some(_) => Err(EngineError::Over { run }),
+                Some(row) => Err(match self.damaged.of(run) {
+                    Some(damage) if row.finished_at.is_none() => {
+                        EngineError::Damaged { run, damage }
+                    }
+                    _ => EngineError::Over { run },
+                }),
                 None => Err(EngineError::NoRun { run: run.to_string() }),
             };
         };
@@ -265,9 +274,10 @@ impl Engine {
     pub async fn view(&self, run: RunId) -> Result<(RunView, Option<String>), EngineError> {
         let row = self.store.run(run).await?;
         let stored = row.as_ref().map_or(0, |row| row.seq);
+        let stopped = self.damaged.of(run).map(|damage| format!("stopped: {damage}"));
         match (row, self.caught_up(run, stored).await) {
-            (_, Some(shown)) => Ok((RunView::of(&shown.run), shown.trouble)),
-            (Some(row), None) => Ok((parse(row.seq, &row.body)?, None)),
+            (_, Some(shown)) => Ok((RunView::of(&shown.run), shown.trouble.or(stopped))),
+            (Some(row), None) => Ok((parse(row.seq, &row.body)?, stopped)),
             (None, None) => Err(EngineError::NoRun { run: run.to_string() }),
         }
     }

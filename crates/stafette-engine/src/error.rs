@@ -2,7 +2,7 @@
 
 use stafette_core::run::propose::Refusal;
 use stafette_core::{AgentName, HandoffId, RunId, TurnKey};
-use stafette_store::{AppendError, ReadError};
+use stafette_store::{AppendError, Damage, ReadError};
 use thiserror::Error;
 
 use crate::driver::RestoreError;
@@ -61,6 +61,15 @@ pub enum EngineError {
         /// The error of the store.
         #[from]
         source: ReadError,
+    },
+    /// The run was stopped, because what is stored of it is damaged.
+    #[error("run {run} is stopped: what is stored of it is damaged")]
+    Damaged {
+        /// The id of the run.
+        run: RunId,
+        /// The damaged row.
+        #[source]
+        damage: Damage,
     },
     /// The data in the store is not a run.
     #[error("what is stored cannot be understood")]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use stafette_core::{Event, HandoffId, Recorded, RunId, Time};
-use stafette_store::{Entry, ReadError, Store, Stored};
+use stafette_store::{Damage, Entry, ReadError, Store, Stored};
 use tokio::sync::watch;
 
 use crate::record;
@@ -248,7 +248,17 @@ impl Feed {
             // again.
             let head = *self.head.borrow_and_update();
             if self.cursor < head {
-                let page = self.shelf.page(self.cursor).await?;
+                let page = match self.shelf.page(self.cursor).await {
+                    // Its run is stopped; the followers of the others go on.
+                    Err(ReadError::Damaged {
+                        source: damage @ Damage::Event { position: Some(position), .. },
+                    }) => {
+                        tracing::error!(%damage, "not passed on");
+                        self.cursor = position;
+                        continue;
+                    }
+                    page => page?,
+                };
                 if let Some(last) = page.last() {
                     self.cursor = last.position;
                     return Ok(Some(page));

@@ -21,6 +21,7 @@ mod context;
 mod cost;
 mod council;
 pub mod crash;
+mod damage;
 mod dispatch;
 mod driver;
 mod engine;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use stafette_agents::Agents;
 use stafette_core::redact::Redact;
 use stafette_core::{Input, Millis, Recorded, Reply, Run, TeamInput, TurnKey};
-use stafette_store::{AppendError, Store};
+use stafette_store::{AppendError, ReadError, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
@@ -320,6 +320,11 @@ impl Task {
                 }
             },
             Ok(None) => false,
+            Err(ReadError::Damaged { source }) => {
+                tracing::error!(%run, damage = %source, "cannot be read back");
+                self.show(Some(source.to_string()));
+                false
+            }
             // Not readable either: continue with the known state; the sequence number keeps it
             // safe.
             Err(_) => true,

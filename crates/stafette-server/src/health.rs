@@ -54,6 +54,9 @@ pub(crate) struct Health {
     /// here.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped_runs: Option<usize>,
+    /// Number of runs whose stored events are damaged; only for identified callers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    damaged_runs: Option<usize>,
 }
 
 async fn alive(State(edge): State<Edge>, principal: Principal) -> Json<Health> {
@@ -68,6 +71,7 @@ async fn alive(State(edge): State<Edge>, principal: Principal) -> Json<Health> {
         pid: known.then(std::process::id),
         mcp_sessions,
         stopped_runs: known.then(|| edge.engine.stopped_runs()),
+        damaged_runs: known.then(|| edge.engine.damaged_runs()),
     })
 }
 

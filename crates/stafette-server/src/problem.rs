@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stafette_engine::EngineError;
+use stafette_store::ReadError;
 
 use crate::locks;
 
@@ -113,6 +114,8 @@ impl From<EngineError> for Problem {
             EngineError::Ambiguous { .. } => (409, "ambiguous"),
             EngineError::Over { .. } => (409, "run_over"),
             EngineError::Store { .. } => (507, "not_stored"),
+            EngineError::Damaged { .. }
+            | EngineError::Read { source: ReadError::Damaged { .. } } => (500, "damaged"),
             EngineError::Read { .. } | EngineError::Restore { .. } => (500, "not_readable"),
             EngineError::NotYours => (403, "not_yours"),
             EngineError::Taken { .. } => (409, "taken"),
@@ -139,6 +142,13 @@ impl From<EngineError> for Problem {
             )),
             EngineError::NoEvent { last, .. } => {
                 problem.because(format!("its events are numbered from 1 to {last}"))
+            }
+            EngineError::Damaged { .. }
+            | EngineError::Read { source: ReadError::Damaged { .. } } => {
+                problem.because(causes(&error)).fix(
+                    "restore the store from a backup; `stafette doctor` names everything that is \
+                     damaged, and other runs are not affected",
+                )
             }
             error => problem.because(causes(error)),
         }

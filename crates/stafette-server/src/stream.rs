@@ -22,6 +22,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use stafette_core::RunId;
 use stafette_engine::{Engine, EngineError, Feed, StateFeed, Stored};
+use stafette_store::{Damage, ReadError};
 
 use crate::answer::{Form, Raw};
 use crate::openapi::named;
@@ -37,6 +38,9 @@ const PAGE: usize = 256;
 const SAID: usize = 4096;
 /// Maximum number of sealed events that are sent again once they are open.
 const CLOSED: usize = 1024;
+
+/// Name of the line in the place of an event that is damaged.
+const DAMAGED: &str = "event_damaged";
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
     let about = |id, summary| named("events", id, summary);
@@ -335,13 +339,15 @@ impl Tail {
         loop {
             let mut page = match (&mut self.place, self.run) {
                 (Place::End, _) => return None,
-                (Place::Past, Some(run)) => self.past(run).await?,
-                (Place::Past, None) => {
-                    let page = self.engine.store().feed(self.position, PAGE).await.ok()?;
-                    if page.is_empty() {
-                        return None;
+                (Place::Past, run) => {
+                    let read = match run {
+                        Some(run) => self.past(run).await,
+                        None => self.engine.store().feed(self.position, PAGE).await,
+                    };
+                    match read {
+                        Err(ReadError::Damaged { source }) => return self.damaged(source),
+                        page => page.ok().filter(|page| run.is_some() || !page.is_empty())?,
                     }
-                    page
                 }
                 (Place::Now(feed), _) => feed.next().await.ok()??,
             };
@@ -399,17 +405,33 @@ impl Tail {
         Some(lines)
     }
 
-    async fn past(&mut self, run: RunId) -> Option<Vec<Stored>> {
-        // Read before the page: a run that had ended when the page is empty has no more events.
-        let over = self.engine.view(run).await.ok()?.0.is_over();
-        let page = self.engine.store().entries(run, self.seq, PAGE).await.ok()?;
+    /// Names a damaged event at its place, and goes on after it. `None` if nothing more can be read.
+    fn damaged(mut self, damage: Damage) -> Option<(Vec<Line>, Self)> {
+        let Damage::Event { run, seq, position } = damage else { return None };
+        let why = damage.to_string();
+        let body = json!({ "position": position, "run": run, "seq": seq, "why": why,
+                           "event": DAMAGED, "fix": "restore the store from a backup" });
+        (self.seq, self.position) = (seq, position.unwrap_or(self.position));
+        if position.is_none() {
+            self.place = Place::End;
+        }
+        let number = if self.run.is_some() { self.seq } else { self.position };
+        Some((vec![Line { number, name: DAMAGED.to_owned(), body: body.to_string() }], self))
+    }
+
+    async fn past(&mut self, run: RunId) -> Result<Vec<Stored>, ReadError> {
+        // Read before the page: a run that had ended when the page is empty has no more events. One
+        // that is damaged gets no more either.
+        let view = self.engine.view(run).await;
+        let over = view.map_or(true, |(view, _)| view.is_over()) || self.engine.is_left(run);
+        let page = self.engine.store().entries(run, self.seq, PAGE).await?;
         if page.is_empty() {
             self.place = match over || self.until.is_some() {
                 true => Place::End,
                 false => Place::Now(self.engine.feed(self.position)),
             };
         }
-        Some(page)
+        Ok(page)
     }
 
     fn take(&mut self, page: &[Stored], changed: Vec<Option<Changed>>) -> Vec<Line> {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use stafette_core::RunId;
+use stafette_core::{HandoffId, RunId};
 use thiserror::Error;
 
 /// Error of the backend. It can be cloned because one failed commit answers many writers.
@@ -87,6 +87,13 @@ pub enum AppendError {
         /// Error of the backend.
         source: Fault,
     },
+    /// The store was removed, or replaced by another one. Nothing is kept any more: end the
+    /// process.
+    #[error("the store is lost: {why}")]
+    Lost {
+        /// What happened to it, in words.
+        why: String,
+    },
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
@@ -98,9 +105,69 @@ pub enum AppendError {
     },
 }
 
+/// A stored row is not what was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum Damage {
+    /// An event of a run, which cannot be continued or shown past it.
+    #[error("event {seq} of run {run} is damaged")]
+    Event {
+        /// Run of the event.
+        run: RunId,
+        /// Sequence number within the run.
+        seq: u64,
+        /// Number over all runs; `None` if the event is missing.
+        position: Option<u64>,
+    },
+    /// A snapshot. It is not used: the events tell the same.
+    #[error("the snapshot of run {run} at event {seq} is damaged; its events are used instead")]
+    Snapshot {
+        /// Run of the snapshot.
+        run: RunId,
+        /// Sequence number of the last included event.
+        seq: u64,
+    },
+    /// The row of a run.
+    #[error("the row of run {run} is damaged")]
+    Run {
+        /// Id of the run.
+        run: RunId,
+    },
+    /// The row of a handoff.
+    #[error("handoff {id} of run {run} is damaged")]
+    Handoff {
+        /// Run of the handoff.
+        run: RunId,
+        /// Id of the handoff.
+        id: HandoffId,
+    },
+    /// The table of locks, or its history.
+    #[error("the locks are damaged")]
+    Locks,
+}
+
+impl Damage {
+    /// The event after event `last` of a run is not there.
+    pub(crate) fn missing(run: RunId, last: u64) -> Self {
+        Damage::Event { run, seq: last.saturating_add(1), position: None }
+    }
+}
+
 /// A read from the store failed.
 #[derive(Clone, Debug, Error)]
 pub enum ReadError {
+    /// The store was removed, or replaced by another one. What was read may not be its own.
+    #[error("the store is lost: {why}")]
+    Lost {
+        /// What happened to it, in words.
+        why: String,
+    },
+    /// A row is not what was written.
+    #[error("what is stored is damaged")]
+    Damaged {
+        /// The row.
+        #[from]
+        source: Damage,
+    },
     /// The store was closed.
     #[error("the store is closed")]
     Closed,

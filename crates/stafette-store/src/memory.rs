@@ -250,6 +250,7 @@ impl Content {
             runs: self.runs.len() as u64,
             unfinished: sum(|kept| usize::from(kept.row.finished_at.is_none())),
             events: sum(|kept| kept.entries.len()),
+            unchecked: 0,
             handoffs: sum(|kept| kept.handoffs.len()),
             snapshots: sum(|kept| kept.snapshots.len()),
         }

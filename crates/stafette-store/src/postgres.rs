@@ -36,7 +36,7 @@ pub use self::find::PostgresFinder;
 use self::link::Link;
 use self::pool::Pool;
 use self::session::{Deed, Session};
-use self::writer::Job;
+use self::writer::{Ground, Job};
 use crate::stats::{Counters, Stats};
 use crate::{
     AppendError, Batch, Compacted, ConnectError, HandoffRow, Health, Loaded, LockBatch, LockEntry,
@@ -82,6 +82,7 @@ pub struct PostgresStore {
     address: Address,
     jobs: mpsc::Sender<Job>,
     pool: Arc<Pool>,
+    ground: Arc<Ground>,
     counters: Arc<Counters>,
     first_patience: Duration,
 }
@@ -108,19 +109,20 @@ impl PostgresStore {
             if options.alone {
                 session::claim(&mut link, &address, deadline).await.map_err(wrap)?;
             }
-            Ok(link)
+            let ground = Ground::of(&mut link).await.map_err(wrap)?;
+            Ok((link, Arc::new(ground)))
         };
         let after = options.first_patience + options.patience;
         let silent = |_| wrap(PostgresError::Silent { place: address.to_string(), after });
-        let link = tokio::time::timeout(after, begin).await.map_err(silent)??;
+        let (link, ground) = tokio::time::timeout(after, begin).await.map_err(silent)??;
         let counters = Arc::new(Counters::default());
         let (jobs, line) = mpsc::channel(options.queue.max(1));
         let session = Session::new(address.clone(), options.patience, options.alone, link);
-        let shared = counters.clone();
-        tokio::spawn(async move { writer::work(session, line, &shared).await });
+        let shared = (ground.clone(), counters.clone());
+        tokio::spawn(async move { writer::work(session, line, &shared.0, &shared.1).await });
         let pool = Arc::new(Pool::new(address.clone(), options.readers, options.patience));
         let first_patience = options.first_patience;
-        Ok(PostgresStore { address, jobs, pool, counters, first_patience })
+        Ok(PostgresStore { address, jobs, pool, ground, counters, first_patience })
     }
 
     /// Returns the address, without the password.
@@ -290,6 +292,10 @@ impl Store for PostgresStore {
 
     fn stats(&self) -> Stats {
         self.counters.stats()
+    }
+
+    fn lost(&self) -> Option<String> {
+        self.ground.lost.get().cloned()
     }
 
     fn close(&self) -> Reply<'_, ()> {

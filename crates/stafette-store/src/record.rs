@@ -36,6 +36,18 @@ pub struct Stored {
     pub entry: Entry,
 }
 
+impl Stored {
+    /// Returns how many of the entries follow `after` one by one: the rest comes after a gap.
+    pub(crate) fn until_gap(entries: &[Stored], after: u64) -> usize {
+        let mut expected = after;
+        let follows = |stored: &&Stored| {
+            expected = expected.saturating_add(1);
+            stored.entry.seq == expected
+        };
+        entries.iter().take_while(follows).count()
+    }
+}
+
 /// The state of a run after its first `seq` events.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Snapshot {
@@ -192,6 +204,10 @@ impl Page {
 
     pub(crate) fn is_full(&self) -> bool {
         self.entries.len() >= self.limit || self.bytes >= PAGE_BYTES
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     /// Returns how many more entries fit into the page.

@@ -50,6 +50,8 @@ pub struct Health {
     pub unfinished: u64,
     /// Number of stored events.
     pub events: u64,
+    /// Number of events without a checksum, which older versions wrote.
+    pub unchecked: u64,
     /// Number of stored handoffs.
     pub handoffs: u64,
     /// Number of stored snapshots.

@@ -7,6 +7,7 @@
 mod cost;
 mod fault;
 mod find;
+mod ground;
 mod locks;
 mod open;
 mod pool;
@@ -25,6 +26,7 @@ use stafette_core::{HandoffId, RunId};
 use tokio::sync::{mpsc, oneshot};
 
 pub use self::find::SqliteFinder;
+use self::ground::Ground;
 use self::pool::Pool;
 use self::writer::Job;
 use crate::queue;
@@ -68,6 +70,7 @@ pub struct SqliteStore {
     path: PathBuf,
     jobs: mpsc::Sender<Job>,
     pool: Pool,
+    ground: Arc<Ground>,
     counters: Arc<Counters>,
     max_bytes: Option<u64>,
 }
@@ -81,15 +84,17 @@ impl SqliteStore {
         options.busy_timeout = options.busy_timeout.min(PATIENCE);
         let path = open::place(path.as_ref())?;
         let conn = open::writer(&path, &options)?;
+        let ground = Arc::new(Ground::of(&path));
         let counters = Arc::new(Counters::default());
         let (jobs, queue) = mpsc::channel(options.queue.max(1));
-        let shared = counters.clone();
+        let shared = (ground.clone(), counters.clone());
         thread::Builder::new()
             .name("stafette-store".to_owned())
-            .spawn(move || writer::work(conn, queue, &shared))
+            .spawn(move || writer::work(conn, queue, &shared.0, &shared.1))
             .map_err(|error| OpenError::Failed { path: path.clone(), source: Fault::new(error) })?;
-        let pool = Pool::new(path.clone(), options.readers.max(1), options.busy_timeout);
-        Ok(SqliteStore { path, jobs, pool, counters, max_bytes: options.max_bytes })
+        let readers = options.readers.max(1);
+        let pool = Pool::new(path.clone(), ground.clone(), readers, options.busy_timeout);
+        Ok(SqliteStore { path, jobs, pool, ground, counters, max_bytes: options.max_bytes })
     }
 
     /// Returns the path of the file.
@@ -191,9 +196,11 @@ impl Store for SqliteStore {
         Box::pin(async move {
             batch.check()?;
             let (answer, answered) = oneshot::channel();
+            let ground = self.ground.clone();
             // On the writer's thread, between two groups.
             let job = Job::Upkeep(Box::new(move |conn| {
-                let _ = answer.send(locks::write(conn, &batch));
+                let written = locks::write(conn, &batch);
+                let _ = answer.send(written.and_then(|it| Ok(writer::standing(&ground, it)?)));
             }));
             self.jobs.send(job).await.map_err(|_| AppendError::Closed)?;
             answered.await.map_err(|_| AppendError::Closed)?
@@ -248,6 +255,10 @@ impl Store for SqliteStore {
 
     fn stats(&self) -> Stats {
         self.counters.stats()
+    }
+
+    fn lost(&self) -> Option<String> {
+        self.ground.lost().map(str::to_owned)
     }
 
     fn close(&self) -> Reply<'_, ()> {

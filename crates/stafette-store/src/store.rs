@@ -136,6 +136,12 @@ pub trait Store: Send + Sync + 'static {
     /// Returns the counters of the writer since the store was opened.
     fn stats(&self) -> Stats;
 
+    /// Returns why the store is no longer the one that was opened: it was removed, or replaced by
+    /// another. From then on nothing is acknowledged.
+    fn lost(&self) -> Option<String> {
+        None
+    }
+
     /// Writes the queue, then stops. Later calls return that the store is closed.
     fn close(&self) -> Reply<'_, ()>;
 }

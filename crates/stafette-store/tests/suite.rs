@@ -2,10 +2,12 @@
 
 mod suite {
     mod crash;
+    mod damage;
     mod database;
     mod file;
     mod find;
     mod full;
+    mod ground;
     mod group;
     mod locks;
     mod memory;

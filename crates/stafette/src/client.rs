@@ -2,7 +2,13 @@
 
 mod live;
 
+use std::convert::Infallible;
+use std::future::pending;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -17,23 +23,52 @@ use stafette_core::trace::Traceparent;
 use stafette_server::Problem;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
+use tokio::time::timeout;
 
 use crate::exit::{Exit, Failure};
 pub(crate) use live::{Live, Piece};
 
+/// The time that a daemon has for its shortest answer before its caller is told that it waits.
+const SOON: Duration = Duration::from_millis(1500);
+
+/// The time limit for that answer. A daemon that lives gives it whatever else it does.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// The first and the longest quiet time after which a daemon is asked whether it lives.
+const QUIET: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
+
+/// True once the user knows that this process waits.
+static TOLD: AtomicBool = AtomicBool::new(false);
+
 /// A connection to the daemon of one project.
+///
+/// Some answers take long, and some streams are quiet for hours. While one waits, the daemon is
+/// asked now and then whether it lives, so that no wait is longer than its life.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     socket: PathBuf,
+    limit: Duration,
+    /// True if the terminal shows something else than lines.
+    muted: bool,
 }
 
 impl Client {
     pub(crate) fn new(socket: &Path) -> Self {
-        Client { socket: socket.to_owned() }
+        Client { socket: socket.to_owned(), limit: LIMIT, muted: false }
+    }
+
+    /// The same with another time limit for a daemon that does not answer.
+    pub(crate) fn waiting(self, limit: Duration) -> Self {
+        Client { limit, ..self }
+    }
+
+    /// The same for a screen on which no message may appear.
+    pub(crate) fn muted(self) -> Self {
+        Client { muted: true, ..self }
     }
 
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
-        parse(self.request(Method::GET, path, None).await?).await
+        self.ask(Method::GET, path, None).await
     }
 
     pub(crate) async fn post<T: DeserializeOwned>(
@@ -42,35 +77,78 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<T, Failure> {
         let body = serde_json::to_vec(body).expect("our own types are JSON");
-        parse(self.request(Method::POST, path, Some(body)).await?).await
+        self.ask(Method::POST, path, Some(body)).await
     }
 
     pub(crate) async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
-        parse(self.request(Method::DELETE, path, None).await?).await
+        self.ask(Method::DELETE, path, None).await
     }
 
     /// Returns a response that is not JSON, as text.
     pub(crate) async fn text(&self, path: &str) -> Result<String, Failure> {
-        let response = self.request(Method::GET, path, None).await?;
-        if !response.status().is_success() {
-            return Err(parse::<Value>(response).await.err().unwrap_or_else(gone));
-        }
-        let body = response.into_body().collect().await.map_err(|error| gone().because(&error))?;
-        Ok(String::from_utf8_lossy(&body.to_bytes()).into_owned())
-    }
-
-    /// True if a daemon answers.
-    pub(crate) async fn is_up(&self) -> bool {
-        self.get::<Value>("/healthz").await.is_ok()
+        self.patiently(async {
+            let body = self.open(path).await?;
+            let body = body.collect().await.map_err(|error| gone().because(&error))?;
+            Ok(String::from_utf8_lossy(&body.to_bytes()).into_owned())
+        })
+        .await
     }
 
     /// Returns the lines of a stream, as they arrive.
     pub(crate) async fn lines(&self, path: &str) -> Result<Lines, Failure> {
-        let response = self.request(Method::GET, path, None).await?;
-        if !response.status().is_success() {
-            return Err(parse::<Value>(response).await.err().unwrap_or_else(gone));
+        let body = self.patiently(self.open(path)).await?;
+        Ok(Lines { client: self.clone(), body, held: Vec::new() })
+    }
+
+    /// True if a daemon answers, false if there is none. One that is there and does not answer is a
+    /// failure.
+    pub(crate) async fn is_up(&self) -> Result<bool, Failure> {
+        let Ok(stream) = self.connect().await else { return Ok(false) };
+        let peer = stream.peer_cred().ok().and_then(|peer| peer.pid());
+        let pid = peer.filter(|pid| *pid > 0).map_or("?".to_owned(), |pid| pid.to_string());
+        let mut answered = pin!(async {
+            let response = send(stream, Method::GET, "/healthz", None).await?;
+            parse::<Value>(response).await
+        });
+        if let Ok(answer) = timeout(SOON, &mut answered).await {
+            return Ok(answer.is_ok());
         }
-        Ok(Lines { body: response.into_body(), held: Vec::new() })
+        if !self.muted && !TOLD.swap(true, Ordering::Relaxed) {
+            let _ = writeln!(std::io::stderr().lock(), "waiting for the daemon (pid {pid})…");
+        }
+        match timeout(self.limit, answered).await {
+            Ok(answer) => Ok(answer.is_ok()),
+            Err(_) => Err(silent(&pid)),
+        }
+    }
+
+    /// Returns once the daemon is there and does not answer any more.
+    pub(crate) async fn silence(&self) -> Failure {
+        match self.patiently(pending::<Result<Infallible, Failure>>()).await {
+            Err(failure) => failure,
+            Ok(never) => match never {},
+        }
+    }
+
+    /// Waits for something of the daemon, for as long as it lives.
+    pub(crate) async fn patiently<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let mut work = pin!(work);
+        let (mut quiet, longest) = QUIET;
+        loop {
+            if let Ok(done) = timeout(quiet, &mut work).await {
+                return done;
+            }
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                // One that has gone away closes the connection, which ends the wait.
+                up = self.is_up() => { up?; }
+            }
+            quiet = (quiet * 2).min(longest);
+        }
     }
 
     /// Opens a stream of bytes in both directions, on which the daemon speaks `protocol`. The
@@ -82,7 +160,6 @@ impl Client {
         token: Option<&str>,
     ) -> Result<impl AsyncRead + AsyncWrite + Send + use<>, Failure> {
         let stream = self.connect().await?;
-        let broken = |error: hyper::Error| gone().because(&error);
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
         tokio::spawn(connection.with_upgrades());
@@ -96,11 +173,14 @@ impl Client {
         let request = request
             .body(Full::new(Bytes::new()))
             .map_err(|error| Failure::usage("The daemon cannot be asked that").because(&error))?;
-        let response = sender.send_request(request).await.map_err(broken)?;
-        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-            return Err(parse::<Value>(response).await.err().unwrap_or_else(gone));
-        }
-        Ok(TokioIo::new(hyper::upgrade::on(response).await.map_err(broken)?))
+        self.patiently(async {
+            let response = sender.send_request(request).await.map_err(broken)?;
+            if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                return Err(parse::<Value>(response).await.err().unwrap_or_else(gone));
+            }
+            Ok(TokioIo::new(hyper::upgrade::on(response).await.map_err(broken)?))
+        })
+        .await
     }
 
     async fn connect(&self) -> Result<UnixStream, Failure> {
@@ -111,32 +191,64 @@ impl Client {
         })
     }
 
-    async fn request(
+    async fn ask<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
         body: Option<Vec<u8>>,
-    ) -> Result<Response<Incoming>, Failure> {
-        let stream = self.connect().await?;
-        let broken = |error: hyper::Error| gone().because(&error);
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-        tokio::spawn(connection);
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(HOST, "localhost")
-            .header(CONTENT_TYPE, "application/json");
-        // A caller that works within a trace has set this variable.
-        let within = std::env::var("TRACEPARENT").ok();
-        if let Some(within) = within.and_then(|text| text.parse::<Traceparent>().ok()) {
-            request = request.header("traceparent", within.to_string());
-        }
-        let request = request
-            .body(Full::new(Bytes::from(body.unwrap_or_default())))
-            .map_err(|error| Failure::usage("The daemon cannot be asked that").because(&error))?;
-        sender.send_request(request).await.map_err(broken)
+    ) -> Result<T, Failure> {
+        self.patiently(async {
+            parse(send(self.connect().await?, method, path, body).await?).await
+        })
+        .await
     }
+
+    /// Returns the body of a successful response, as it arrives.
+    async fn open(&self, path: &str) -> Result<Incoming, Failure> {
+        let response = send(self.connect().await?, Method::GET, path, None).await?;
+        match response.status().is_success() {
+            true => Ok(response.into_body()),
+            false => Err(parse::<Value>(response).await.err().unwrap_or_else(gone)),
+        }
+    }
+}
+
+async fn send(
+    stream: UnixStream,
+    method: Method,
+    path: &str,
+    body: Option<Vec<u8>>,
+) -> Result<Response<Incoming>, Failure> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    tokio::spawn(connection);
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(HOST, "localhost")
+        .header(CONTENT_TYPE, "application/json");
+    // A caller that works within a trace has set this variable.
+    let within = std::env::var("TRACEPARENT").ok();
+    if let Some(within) = within.and_then(|text| text.parse::<Traceparent>().ok()) {
+        request = request.header("traceparent", within.to_string());
+    }
+    let request = request
+        .body(Full::new(Bytes::from(body.unwrap_or_default())))
+        .map_err(|error| Failure::usage("The daemon cannot be asked that").because(&error))?;
+    sender.send_request(request).await.map_err(broken)
+}
+
+fn broken(error: hyper::Error) -> Failure {
+    gone().because(&error)
+}
+
+/// The failure for a daemon that is there and does not answer.
+fn silent(pid: &str) -> Failure {
+    Failure::new(Exit::NoDaemon, format!("The daemon (pid {pid}) does not answer"))
+        .why("it is stopped or stuck; what was asked of it may still be done when it continues")
+        .fix(format!(
+            "continue it with `kill -CONT {pid}`, or end it with `kill -KILL {pid}` and start \
+             another with `stafette up`: nothing that it acknowledged is lost"
+        ))
 }
 
 /// The failure for a daemon that ended during the conversation.
@@ -180,6 +292,7 @@ fn refusal(problem: Problem) -> Failure {
 /// A stream of JSON lines.
 #[derive(Debug)]
 pub(crate) struct Lines {
+    client: Client,
     body: Incoming,
     held: Vec<u8>,
 }
@@ -195,14 +308,10 @@ impl Lines {
                 }
                 continue;
             }
-            match self.body.frame().await {
-                None => return Ok(None),
-                Some(Err(error)) => return Err(gone().because(&error)),
-                Some(Ok(frame)) => {
-                    if let Some(data) = frame.data_ref() {
-                        self.held.extend_from_slice(data);
-                    }
-                }
+            let frame = async { self.body.frame().await.transpose().map_err(broken) };
+            let Some(frame) = self.client.patiently(frame).await? else { return Ok(None) };
+            if let Some(data) = frame.data_ref() {
+                self.held.extend_from_slice(data);
             }
         }
     }

@@ -196,5 +196,9 @@ pub(crate) async fn daemon(context: &Context) -> Result<crate::client::Client, F
                 .say(&format!("{stopped} runs are stopped: `stafette up` continues them"));
         }
     }
+    if let Some(damaged) = health["damaged_runs"].as_u64().filter(|damaged| *damaged > 0) {
+        let runs = crate::output::count(usize::try_from(damaged).unwrap_or(usize::MAX), "run");
+        context.output.say(&format!("{runs} with damaged events: see `stafette doctor`"));
+    }
     Ok(client)
 }

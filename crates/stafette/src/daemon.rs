@@ -2,17 +2,18 @@
 
 mod background_tasks;
 mod door;
+mod ground;
 mod knowledge_gate;
+mod scrub;
 mod telemetry;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 use stafette_core::redact::Redactor;
 use stafette_engine::{Engine, EngineError, Plugins, Settings, clock, crash};
@@ -34,17 +35,21 @@ use crate::store::{self, Home};
 use crate::{log, trust};
 use background_tasks::BackgroundTasks;
 use door::Wanted;
+use ground::Ground;
 use knowledge_gate::KnowledgeGate;
 
 /// The time limit for a daemon's first answer, or its end. One that dies is not waited for, so this
 /// is for machines that are slow, and for stores that are large.
 const START: Duration = Duration::from_secs(60);
 
+/// The time after which a caller is told that it waits for a daemon's end.
+const TELL: Duration = Duration::from_secs(2);
+
 /// Connects to the project's daemon, which is started when none runs. Stopped runs stay stopped
 /// until the user acts: looking at them must not start agents.
 pub(crate) async fn reach(project: &Project) -> Result<Client, Failure> {
     let client = Client::new(&project.socket());
-    if !client.is_up().await {
+    if !client.is_up().await? {
         start(project, &client, &["--held"]).await?;
     }
     Ok(client)
@@ -65,7 +70,7 @@ pub(crate) async fn start(
 /// Connects to the project's daemon, if one runs.
 pub(crate) async fn find(project: &Project) -> Result<Client, Failure> {
     let client = Client::new(&project.socket());
-    match client.is_up().await {
+    match client.is_up().await? {
         true => Ok(client),
         false => Err(Failure::new(Exit::NoDaemon, "No daemon runs for this project")
             .fix("start it with `stafette up`")),
@@ -106,12 +111,12 @@ async fn wait_until_up(
 ) -> Result<(), Failure> {
     let since = Instant::now();
     while since.elapsed() < START {
-        if client.is_up().await {
+        if client.is_up().await? {
             return Ok(());
         }
         // The one that we started gives up when another one is starting, which holds the lock.
         let gave_up = child.try_wait().is_ok_and(|status| status.is_some());
-        if gave_up && lock(&project.state()?).is_ok() {
+        if gave_up && ground::lock(project).is_ok() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -136,15 +141,24 @@ async fn wait_until_up(
 
 /// Returns once no daemon holds the project any more, or one answers after all.
 async fn wait_until_down(project: &Project, client: &Client) -> Result<(), Failure> {
-    let state = project.state()?;
     let since = Instant::now();
+    let mut told = false;
     while since.elapsed() < START {
-        if lock(&state).is_ok() || client.is_up().await {
+        if ground::lock(project).is_ok() || client.is_up().await? {
             return Ok(());
+        }
+        if !told && since.elapsed() > TELL {
+            told = true;
+            Output::new(false)
+                .say(&format!("waiting for the daemon (pid {}) to end…", ground::holder(project)));
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    Err(does_not_end())
+    let pid = ground::holder(project);
+    Err(Failure::new(Exit::NoDaemon, format!("The daemon (pid {pid}) does not end")).fix(format!(
+        "see .stafette/daemon.log, end it with `kill -KILL {pid}`, and try again: nothing that it \
+         acknowledged is lost"
+    )))
 }
 
 /// Returns once the daemon with this process id no longer holds the project. It answers as long as
@@ -155,20 +169,14 @@ pub(crate) async fn wait_until_gone(
     pid: &Value,
 ) -> Result<(), Failure> {
     let since = Instant::now();
-    while since.elapsed() < START {
+    while since.elapsed() < START && client.is_up().await? {
         let health: Result<Value, Failure> = client.get("/healthz").await;
-        if health.is_ok_and(|health| health["pid"] == *pid) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        } else {
-            return wait_until_down(project, client).await;
+        if !health.is_ok_and(|health| health["pid"] == *pid) {
+            break;
         }
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    Err(does_not_end())
-}
-
-fn does_not_end() -> Failure {
-    Failure::new(Exit::NoDaemon, "The old daemon does not end")
-        .fix("see .stafette/daemon.log, and end it by hand")
+    wait_until_down(project, client).await
 }
 
 /// Opens the daemon's log, for appending.
@@ -218,7 +226,8 @@ impl Daemon {
         ready: impl FnOnce(),
     ) -> Result<(), Failure> {
         let state = project.state()?;
-        let _lock = take(&state).await?;
+        let lock = ground::take(project).await?;
+        let mut ground = Ground::new(&state, &lock);
         log::start(&log_path(&state));
         clock::arm()
             .map_err(|error| Failure::failed("The daemon does not start").because(&error))?;
@@ -227,6 +236,7 @@ impl Daemon {
         let knowing = KnowledgeGate::new(stages.clone(), self.workflows(project));
         let engine = open(project, &state, opened.store.clone(), knowing).await?;
         recover_changes(&engine).await;
+        scrub::tail(&engine).await;
         self.start_own(project, &engine);
         let stop = Arc::new(Notify::new());
         let tokens = tokens(project)?;
@@ -255,6 +265,8 @@ impl Daemon {
                 .because(&error)
         })?;
         restrict(&socket);
+        ground.note(&socket);
+        ground.note(&state.join("knowledge.db"));
         let server = tokio::spawn(edge.clone().serve(listener));
         // The interface is open before the first agent starts.
         if !self.held {
@@ -270,6 +282,7 @@ impl Daemon {
                 None
             }
         };
+        let scrubbing = tokio::spawn(scrub::whole(engine.clone()));
         crash::arm();
         match (&url, output.json && !self.private) {
             (_, true) => {
@@ -280,15 +293,27 @@ impl Daemon {
             _ => {}
         }
         ready();
-        told_to_stop(&stop).await;
-        around.end().await;
+        let lost = tokio::select! {
+            () = told_to_stop(&stop) => None,
+            lost = ground.lost(&**engine.store()) => Some(lost),
+        };
+        match &lost {
+            None => around.end().await,
+            // What is at their places now is not theirs to write.
+            Some(_) => drop(around),
+        }
         server.abort();
+        scrubbing.abort();
         engine.stop_own().await;
-        let _ = fs::remove_file(&socket);
+        if ground.owns(&socket) {
+            let _ = fs::remove_file(&socket);
+        }
         engine.stop().await;
-        watch.end().await;
+        if lost.is_none() {
+            watch.end().await;
+        }
         engine.store().close().await;
-        Ok(())
+        lost.map_or(Ok(()), Err)
     }
 
     /// Starts the team's own program, if the workflow has one.
@@ -404,31 +429,6 @@ async fn open(
     opened.map_err(|error: EngineError| {
         Failure::failed("The runs cannot be taken over").because(&error)
     })
-}
-
-/// Takes the lock; a process that only checks whether it is free holds it for a moment.
-async fn take(state: &Path) -> Result<File, Failure> {
-    for _ in 0..50 {
-        if let Ok(file) = lock(state) {
-            return Ok(file);
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    lock(state)
-}
-
-/// Locks the project as long as the daemon lives: there is one for each project.
-fn lock(state: &Path) -> Result<File, Failure> {
-    let path = state.join("daemon.lock");
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
-    let file = file.map_err(|error| {
-        Failure::failed(format!("{} cannot be written", path.display())).because(&error)
-    })?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(_) => Err(Failure::failed("A daemon already runs for this project")
-            .fix("use it, or stop it with `stafette down`")),
-    }
 }
 
 fn restrict(socket: &Path) {

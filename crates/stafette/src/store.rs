@@ -60,8 +60,14 @@ impl Home {
     /// The fix for a damaged one.
     pub(crate) fn mend(&self) -> &'static str {
         match self {
-            Home::File(_) => "restore .stafette/store.db from a backup",
-            Home::Database(_) => "have whoever keeps the database look at it, or restore a backup",
+            Home::File(_) => {
+                "stop the daemon and restore .stafette/store.db from a backup; without one, \
+                 `stafette log RUN --json` prints what can be read of a run"
+            }
+            Home::Database(_) => {
+                "have the database's administrator look at it, or restore a backup; without one, \
+                 `stafette log RUN --json` prints what can be read of a run"
+            }
         }
     }
 }

@@ -16,6 +16,8 @@ mod changes;
 mod corpus;
 #[path = "suite/council.rs"]
 mod council;
+#[path = "suite/damage.rs"]
+mod damage;
 #[path = "suite/database.rs"]
 mod database;
 #[path = "suite/demo.rs"]
@@ -28,6 +30,8 @@ mod doors;
 mod echoes;
 #[path = "suite/frames.rs"]
 mod frames;
+#[path = "suite/ground.rs"]
+mod ground;
 #[path = "suite/guide.rs"]
 mod guide;
 #[path = "suite/held.rs"]
@@ -70,6 +74,8 @@ mod sandbox;
 mod schemathesis;
 #[path = "suite/secrets.rs"]
 mod secrets;
+#[path = "suite/silence.rs"]
+mod silence;
 #[path = "suite/stages.rs"]
 mod stages;
 #[path = "suite/survivors.rs"]

@@ -8038,6 +8038,11 @@ export interface components {
              *     here.
              */
             stopped_runs?: number | null;
+            /**
+             * Format: uint
+             * @description Number of runs whose stored events are damaged; only for identified callers.
+             */
+            damaged_runs?: number | null;
         };
         /** @description Confirms that the daemon ends. */
         Stopping: {

@@ -203,3 +203,28 @@ async fn b_02_a_run_that_is_cancelled_while_its_agent_ends_lets_the_engine_stop(
     asked.await.expect("no panic").expect("taken");
     tokio::time::timeout(PATIENCE, engine.stop()).await.expect("it stops");
 }
+
+#[tokio::test]
+async fn b_01_a_living_run_whose_past_is_damaged_is_paused_and_says_why() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(&Flaky::new(), folder.path()).await;
+    let command = "cat >/dev/null; while [ ! -e go ]; do sleep 0.01; done";
+    let run = start(&engine, workflow(command)).await.expect("a run");
+    let other = start(&engine, workflow(command)).await.expect("a run");
+    let damage = stafette_store::Damage::Event { run, seq: 1, position: Some(1) };
+    for _ in 0..2 {
+        engine.stop_damaged(run, damage).await;
+    }
+    assert_eq!(engine.damaged_runs(), 1);
+    let (view, stopped) = engine.view(run).await.expect("a run");
+    assert_eq!(stopped, Some(format!("stopped: event 1 of run {run} is damaged")));
+    assert_eq!(view.status, "paused");
+    let events = engine.events(run, 0).await.expect("events");
+    let told = events.iter().filter(|it| it.entry.body.contains("STORE_DAMAGED")).count();
+    assert_eq!(told, 1, "it is told once");
+    // A person decides that it goes on.
+    engine.send(run, Input::Unpause { by: "me".into() }).await.expect("it is paused");
+    std::fs::write(folder.path().join("go"), "").expect("written");
+    assert_eq!(end(&engine, other).await, "succeeded");
+    assert_eq!(end(&engine, run).await, "succeeded");
+}

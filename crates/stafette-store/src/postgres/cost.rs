@@ -19,10 +19,10 @@ const PAGES: &str = "SELECT coalesce(sum(pg_stat_get_xact_blocks_fetched(oid)), 
                                          WHERE nspname = current_setting('search_path'))";
 
 /// Creates a store with that many other, finished runs of ten events each.
-async fn history(server: &Shared, runs: u64) -> (Link, Story) {
+async fn history(server: &Shared, runs: u64) -> (Link, Story, u64) {
     let store = PostgresStore::open(&server.fresh(), PostgresOptions::default()).await;
     let store = store.expect("a store");
-    let address = store.address.clone();
+    let (address, table) = (store.address.clone(), store.ground.table);
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
     let link = Link::open(&address, deadline).await.expect("a connection");
     let patience = std::time::Duration::from_secs(60);
@@ -44,7 +44,7 @@ async fn history(server: &Shared, runs: u64) -> (Link, Story) {
     }
     all.push(alice.hand(2, "pending", false));
     for some in all.chunks(500) {
-        let mut group = writer::Group::new(some.iter().collect());
+        let mut group = writer::Group::new(some.iter().collect(), table);
         let answers = session.carry_out(&mut group).await.expect("written");
         assert!(answers.iter().all(Result::is_ok), "no conflict");
     }
@@ -53,14 +53,14 @@ async fn history(server: &Shared, runs: u64) -> (Link, Story) {
     let link = Link::open(&address, deadline).await.expect("a connection");
     // The planner reads small tables whole, which would be fair but show nothing.
     link.plain("SET enable_seqscan = off").await.expect("set");
-    (link, alice)
+    (link, alice, table)
 }
 
 type Call<'a> = Box<dyn for<'l> Fn(&'l mut Link) -> Reply<'l, Result<usize, PostgresError>> + 'a>;
 
 /// Returns the pages that each call reads.
 async fn costs(server: &Shared, runs: u64) -> Vec<(&'static str, u64)> {
-    let (mut link, mut alice) = history(server, runs).await;
+    let (mut link, mut alice, table) = history(server, runs).await;
     let (id, last) = (run(ALICE), alice.row.seq);
     let head = query::head(&mut link).await.expect("readable");
     let named = |status: Option<&str>| RunFilter {
@@ -158,7 +158,7 @@ async fn costs(server: &Shared, runs: u64) -> Vec<(&'static str, u64)> {
                 assert!(loaded.is_some_and(|loaded| loaded.entries.len() < 9), "after a snapshot");
             } else {
                 let batch = alice.hand(3, "pending", true);
-                let written = writer::Group::new(vec![&batch]).write(&mut link).await;
+                let written = writer::Group::new(vec![&batch], table).write(&mut link).await;
                 assert!(written.expect("written")[0].is_ok());
             }
             cost = link.number(PAGES).await.expect("counted").saturating_sub(before);

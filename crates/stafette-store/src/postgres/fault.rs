@@ -6,7 +6,7 @@ use thiserror::Error;
 use tokio_postgres::error::SqlState;
 
 use super::address::Address;
-use crate::{AppendError, ConnectError, Fault, ReadError, UpkeepError};
+use crate::{AppendError, ConnectError, Damage, Fault, ReadError, UpkeepError};
 
 /// Error of a database operation.
 #[derive(Debug, Error)]
@@ -29,6 +29,12 @@ pub(super) enum PostgresError {
     /// The stored data is not what was written.
     #[error("what the database holds cannot be read: {found}")]
     Damaged { found: String },
+    /// A row is not what was written.
+    #[error(transparent)]
+    Row(Damage),
+    /// The tables are others than those that were opened.
+    #[error("its tables were replaced by others while they were in use")]
+    Replaced,
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
@@ -84,10 +90,14 @@ pub(super) fn append(trouble: PostgresError) -> AppendError {
     let code = match &trouble {
         PostgresError::Server(error) => error.code().cloned(),
         PostgresError::Closed => return AppendError::Closed,
+        PostgresError::Replaced => return AppendError::Lost { why: trouble.to_string() },
         _ => None,
     };
     let source = Fault::new(trouble);
     match code {
+        Some(code) if code == SqlState::UNDEFINED_TABLE => {
+            AppendError::Lost { why: "its tables were removed while they were in use".to_owned() }
+        }
         Some(code) if code == SqlState::DISK_FULL => AppendError::Full { source },
         Some(code) if code == SqlState::LOCK_NOT_AVAILABLE => AppendError::Busy { source },
         Some(code) if code == SqlState::READ_ONLY_SQL_TRANSACTION => {
@@ -99,6 +109,7 @@ pub(super) fn append(trouble: PostgresError) -> AppendError {
 
 pub(super) fn read(trouble: PostgresError) -> ReadError {
     match trouble {
+        PostgresError::Row(source) => ReadError::Damaged { source },
         PostgresError::Closed => ReadError::Closed,
         trouble => ReadError::Failed { source: Fault::new(trouble) },
     }

@@ -7,20 +7,22 @@ use tokio_postgres::Row;
 
 use super::fault::PostgresError;
 use super::link::{BEGIN, LOOK, Link, Params, count, number, only, signed, text};
+use super::query::checked;
 use super::session::Deed;
-use crate::{LOCK_ENTRIES, LockBatch, LockEntry, LockError, LockRow, LockStore};
+use crate::{Damage, LOCK_ENTRIES, LockBatch, LockEntry, LockError, LockRow, LockStore, checksum};
 
-const BOOK: &str = "SELECT version, fence FROM lock_book";
-const ROWS: &str = "SELECT id, held, body FROM locks ORDER BY id";
-const TURN: &str = "SELECT version, fence FROM lock_book FOR UPDATE";
-const ADD: &str = "INSERT INTO lock_entries (seq, at, name, body) \
-     SELECT * FROM unnest($1::int8[], $2::int8[], $3::bytea[], $4::bytea[])";
+const BOOK: &str = "SELECT version, fence, sum FROM lock_book";
+const ROWS: &str = "SELECT id, held, body, sum FROM locks ORDER BY id";
+const TURN: &str = "SELECT version, fence, sum FROM lock_book FOR UPDATE";
+const ADD: &str = "INSERT INTO lock_entries (seq, at, name, body, sum) \
+     SELECT * FROM unnest($1::int8[], $2::int8[], $3::bytea[], $4::bytea[], $5::int8[])";
 const DROP: &str = "DELETE FROM lock_entries WHERE seq <= $1";
 const REMOVE: &str = "DELETE FROM locks WHERE id = ANY($1)";
-const PUT: &str = "INSERT INTO locks (id, held, body) \
-     SELECT * FROM unnest($1::int8[], $2::bool[], $3::bytea[]) \
-     ON CONFLICT (id) DO UPDATE SET held = excluded.held, body = excluded.body";
-const UPDATE: &str = "UPDATE lock_book SET version = $1, fence = $2";
+const PUT: &str = "INSERT INTO locks (id, held, body, sum) \
+     SELECT * FROM unnest($1::int8[], $2::bool[], $3::bytea[], $4::int8[]) \
+     ON CONFLICT (id) DO UPDATE SET held = excluded.held, body = excluded.body, \
+         sum = excluded.sum";
+const UPDATE: &str = "UPDATE lock_book SET version = $1, fence = $2, sum = $3";
 const THERE: &str = "SELECT count(*) FROM lock_entries AS kept \
      JOIN unnest($1::int8[], $2::int8[], $3::bytea[], $4::bytea[]) AS ours (seq, at, name, body) \
      USING (seq, at, name, body)";
@@ -78,16 +80,19 @@ impl Deed for Change {
         let ids: Vec<i64> = rows.keys().map(|id| signed(*id)).collect();
         let held: Vec<bool> = rows.values().map(|row| row.held).collect();
         let bodies: Vec<&[u8]> = rows.values().map(|row| row.body.as_bytes()).collect();
+        let row_sums: Vec<i64> = rows.values().map(|row| checksum::lock(row)).collect();
+        let entry_sums: Vec<i64> = batch.entries[kept..].iter().map(checksum::lock_entry).collect();
+        let book_sum = checksum::lock_book(version, batch.fence);
         let (last, fence) = (signed(version), signed(batch.fence));
         self.sent = true;
         link.together(
             "",
             &[
-                (ADD, &[&seq, &at, &name, &body]),
+                (ADD, &[&seq, &at, &name, &body, &entry_sums]),
                 (DROP, &[&old]),
                 (REMOVE, &[&removed]),
-                (PUT, &[&ids, &held, &bodies]),
-                (UPDATE, &[&last, &fence]),
+                (PUT, &[&ids, &held, &bodies, &row_sums]),
+                (UPDATE, &[&last, &fence, &book_sum]),
             ],
             "COMMIT",
         )
@@ -111,15 +116,20 @@ impl Deed for Change {
 }
 
 fn book(row: &Row) -> Result<(u64, u64), PostgresError> {
-    Ok((number(row, 0)?, number(row, 1)?))
+    let read = || Ok((number(row, 0)?, number(row, 1)?));
+    let sum = |(version, fence): &(u64, u64)| checksum::lock_book(*version, *fence);
+    checked(row, 2, read(), sum, || Damage::Locks)
 }
 
 pub(super) async fn all(link: &mut Link) -> Result<LockStore, PostgresError> {
     // One transaction, so that the version matches the rows.
     let answers = link.together(LOOK, &[(BOOK, &[]), (ROWS, &[])], "COMMIT").await?;
     let (version, fence) = book(only(&answers[0])?)?;
-    let row =
-        |row: &Row| Ok(LockRow { id: number(row, 0)?, held: row.try_get(1)?, body: text(row, 2)? });
+    let row = |row: &Row| {
+        let read =
+            || Ok(LockRow { id: number(row, 0)?, held: row.try_get(1)?, body: text(row, 2)? });
+        checked(row, 3, read(), checksum::lock, || Damage::Locks)
+    };
     Ok(LockStore {
         version,
         fence,
@@ -133,11 +143,14 @@ pub(super) async fn entries(
     limit: usize,
 ) -> Result<Vec<LockEntry>, PostgresError> {
     const SQL: &str =
-        "SELECT seq, at, name, body FROM lock_entries WHERE seq > $1 ORDER BY seq LIMIT $2";
+        "SELECT seq, at, name, body, sum FROM lock_entries WHERE seq > $1 ORDER BY seq LIMIT $2";
     let rows = link.ask(SQL, &[&signed(after), &count(limit)]).await?;
     let entry = |row: &Row| {
-        let (seq, at) = (number(row, 0)?, Time(row.try_get(1)?));
-        Ok(LockEntry { seq, at, name: text(row, 2)?, body: text(row, 3)? })
+        let read = || {
+            let (seq, at) = (number(row, 0)?, Time(row.try_get(1)?));
+            Ok(LockEntry { seq, at, name: text(row, 2)?, body: text(row, 3)? })
+        };
+        checked(row, 4, read(), checksum::lock_entry, || Damage::Locks)
     };
     rows.iter().map(entry).collect()
 }

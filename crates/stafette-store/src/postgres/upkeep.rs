@@ -5,10 +5,10 @@ use uuid::Uuid;
 
 use super::fault::PostgresError;
 use super::link::{BEGIN, Link, count, number};
-use super::schema;
 use super::session::Deed;
 use super::writer::TURN;
-use crate::{Health, Removed, Retention};
+use super::{locks, query, schema};
+use crate::{Damage, Health, Removed, Retention};
 
 /// Maximum number of runs that one step removes.
 const RUNS: i64 = 16;
@@ -18,6 +18,12 @@ const EVENTS: u64 = 10_000;
 
 /// Maximum number of snapshots that one step removes.
 const SNAPSHOTS: i64 = 256;
+
+/// Number of damaged rows after which a check names no more.
+const NAMED: usize = 16;
+
+/// Number of events that a check reads at a time.
+const PAGE: usize = 1024;
 
 /// End time and id of a run: the order of removal.
 type Ended = (i64, Uuid);
@@ -150,6 +156,7 @@ pub(super) async fn health(link: &mut Link) -> Result<Health, PostgresError> {
         runs: link.number("SELECT count(*) FROM runs").await?,
         unfinished: link.number("SELECT count(*) FROM runs WHERE finished_at IS NULL").await?,
         events: link.number("SELECT count(*) FROM events").await?,
+        unchecked: link.number("SELECT count(*) FROM events WHERE sum IS NULL").await?,
         handoffs: link.number("SELECT count(*) FROM handoffs").await?,
         snapshots: link.number("SELECT count(*) FROM snapshots").await?,
     })
@@ -173,6 +180,7 @@ async fn problems(link: &mut Link) -> Result<Vec<String>, PostgresError> {
             answer => drop(answer?),
         }
     }
+    damage(link, &mut problems).await?;
     let behind = link
         .number(
             "SELECT count(*) FROM runs LEFT JOIN ( \
@@ -195,4 +203,38 @@ async fn problems(link: &mut Link) -> Result<Vec<String>, PostgresError> {
         problems.push("the server does not sync (fsync = off): a power loss loses runs".to_owned());
     }
     Ok(problems)
+}
+
+/// Names the rows that are not what was written, some of them.
+async fn damage(link: &mut Link, problems: &mut Vec<String>) -> Result<(), PostgresError> {
+    let limit = problems.len() + NAMED;
+    let mut after = 0;
+    while problems.len() < limit {
+        match query::feed(link, after, PAGE).await {
+            Ok(page) => match page.last() {
+                Some(last) => after = last.position,
+                None => break,
+            },
+            Err(PostgresError::Row(damage @ Damage::Event { position: Some(at), .. })) => {
+                problems.push(damage.to_string());
+                after = at;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let mut run = Some(Uuid::nil());
+    while let Some(after) = run.filter(|_| problems.len() < limit) {
+        let found;
+        (found, run) = query::damage_after(link, after).await?;
+        problems.extend(found.iter().map(ToString::to_string));
+    }
+    for locks in
+        [locks::all(link).await.map(drop), locks::entries(link, 0, usize::MAX).await.map(drop)]
+    {
+        match locks {
+            Err(PostgresError::Row(damage)) => problems.push(damage.to_string()),
+            locks => locks?,
+        }
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! The only task that writes.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use stafette_core::{HandoffId, RunId};
@@ -11,7 +12,9 @@ use super::fault::{self, PostgresError};
 use super::link::{BEGIN, Columns, Link, Params, column, number, only, params, signed};
 use super::session::{Deed, Session};
 use crate::stats::Counters;
-use crate::{AppendError, Batch, Entry, HandoffRow, Reply, RunRow, Snapshot, digits, queue};
+use crate::{
+    AppendError, Batch, Entry, HandoffRow, Reply, RunRow, Snapshot, checksum, digits, queue,
+};
 
 /// Any other work for the task.
 pub(super) type Upkeep = Box<dyn for<'a> FnOnce(&'a mut Session) -> Reply<'a, ()> + Send>;
@@ -19,42 +22,65 @@ pub(super) type Upkeep = Box<dyn for<'a> FnOnce(&'a mut Session) -> Reply<'a, ()
 /// A request to the task.
 pub(super) type Job = queue::Job<Upkeep>;
 
-/// Every writer locks this row until its commit.
-pub(super) const TURN: &str = "SELECT head FROM store FOR UPDATE";
+/// Every writer locks this row until its commit. It also tells which table it is in.
+pub(super) const TURN: &str = "SELECT head, tableoid::int8 FROM store FOR UPDATE";
 
 const KNOWN: &str = "SELECT run, seq FROM runs WHERE run = ANY($1)";
-const EVENTS: &str = "INSERT INTO events (position, run, seq, at, name, handoff, body) \
+const EVENTS: &str = "INSERT INTO events (position, run, seq, at, name, handoff, body, sum) \
      SELECT * FROM unnest($1::int8[], $2::uuid[], $3::int8[], $4::int8[], $5::bytea[], \
-                          $6::int8[], $7::bytea[])";
+                          $6::int8[], $7::bytea[], $8::int8[])";
 const RUNS: &str = "INSERT INTO runs (run, tail, workflow, title, status, waiting_on, seq, \
-                                      created_at, updated_at, finished_at, body) \
+                                      created_at, updated_at, finished_at, body, sum) \
      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bytea[], $4::bytea[], $5::bytea[], \
                           $6::bytea[], $7::int8[], $8::int8[], $9::int8[], $10::int8[], \
-                          $11::bytea[]) \
+                          $11::bytea[], $12::int8[]) \
      ON CONFLICT (run) DO UPDATE SET \
          workflow = excluded.workflow, title = excluded.title, status = excluded.status, \
          waiting_on = excluded.waiting_on, seq = excluded.seq, \
          created_at = excluded.created_at, updated_at = excluded.updated_at, \
-         finished_at = excluded.finished_at, body = excluded.body";
+         finished_at = excluded.finished_at, body = excluded.body, sum = excluded.sum";
 const HANDOFFS: &str = "INSERT INTO handoffs (run, id, giver, taker, reason, state, question, \
-                                              opened_at, updated_at, closed_at, body) \
+                                              opened_at, updated_at, closed_at, body, \
+                                              sum) \
      SELECT * FROM unnest($1::uuid[], $2::int8[], $3::bytea[], $4::bytea[], $5::bytea[], \
                           $6::bytea[], $7::bool[], $8::int8[], $9::int8[], $10::int8[], \
-                          $11::bytea[]) \
+                          $11::bytea[], $12::int8[]) \
      ON CONFLICT (run, id) DO UPDATE SET \
          giver = excluded.giver, taker = excluded.taker, reason = excluded.reason, \
          state = excluded.state, question = excluded.question, \
          opened_at = excluded.opened_at, updated_at = excluded.updated_at, \
-         closed_at = excluded.closed_at, body = excluded.body";
-const SNAPSHOTS: &str = "INSERT INTO snapshots (run, seq, body) \
-     SELECT * FROM unnest($1::uuid[], $2::int8[], $3::bytea[]) \
-     ON CONFLICT (run, seq) DO UPDATE SET body = excluded.body";
+         closed_at = excluded.closed_at, body = excluded.body, sum = excluded.sum";
+const SNAPSHOTS: &str = "INSERT INTO snapshots (run, seq, body, sum) \
+     SELECT * FROM unnest($1::uuid[], $2::int8[], $3::bytea[], $4::int8[]) \
+     ON CONFLICT (run, seq) DO UPDATE SET body = excluded.body, sum = excluded.sum";
 const HEAD: &str = "UPDATE store SET head = $1";
 const THERE: &str = "SELECT 1 FROM events \
      WHERE position = $1 AND run = $2 AND seq = $3 AND at = $4 AND body = $5";
 
+/// The tables of an open store: they have to stay the ones that were opened.
+#[derive(Debug)]
+pub(super) struct Ground {
+    /// The table with the last position.
+    pub(super) table: u64,
+    /// Why the store is lost, once that was noticed.
+    pub(super) lost: OnceLock<String>,
+}
+
+impl Ground {
+    /// Notes the tables of the open store.
+    pub(super) async fn of(link: &mut Link) -> Result<Self, PostgresError> {
+        let table = link.number("SELECT tableoid::int8 FROM store").await?;
+        Ok(Ground { table, lost: OnceLock::new() })
+    }
+}
+
 /// Works until it is stopped or all senders are gone.
-pub(super) async fn work(mut session: Session, mut jobs: mpsc::Receiver<Job>, counters: &Counters) {
+pub(super) async fn work(
+    mut session: Session,
+    mut jobs: mpsc::Receiver<Job>,
+    ground: &Ground,
+    counters: &Counters,
+) {
     let mut next = None;
     loop {
         let job = match next.take() {
@@ -69,8 +95,12 @@ pub(super) async fn work(mut session: Session, mut jobs: mpsc::Receiver<Job>, co
                 let appends;
                 (appends, next) = queue::gather(*first, &mut jobs);
                 let begun = Instant::now();
-                let mut group = Group::new(appends.iter().map(|append| &append.batch).collect());
+                let batches = appends.iter().map(|append| &append.batch).collect();
+                let mut group = Group::new(batches, ground.table);
                 let written = session.carry_out(&mut group).await.map_err(fault::append);
+                if let Err(AppendError::Lost { why }) = &written {
+                    let _ = ground.lost.set(why.clone());
+                }
                 queue::answer(appends, written, begun, counters);
             }
             Job::Upkeep(task) => task(&mut session).await,
@@ -92,13 +122,15 @@ type Answers = Vec<Result<u64, AppendError>>;
 /// harm the others.
 pub(super) struct Group<'a> {
     batches: Vec<&'a Batch>,
+    /// The table that the group is meant for.
+    table: u64,
     /// First event that was sent, and the results to return if it is stored.
     sent: Option<(u64, RunId, &'a Entry, Answers)>,
 }
 
 impl<'a> Group<'a> {
-    pub(super) fn new(batches: Vec<&'a Batch>) -> Self {
-        Group { batches, sent: None }
+    pub(super) fn new(batches: Vec<&'a Batch>, table: u64) -> Self {
+        Group { batches, table, sent: None }
     }
 }
 
@@ -112,7 +144,11 @@ impl Deed for Group<'_> {
         runs.dedup();
         let steps: &[(_, Params<'_>)] = &[(TURN, &[]), (KNOWN, &[&runs])];
         let answers = link.together(BEGIN, steps, "").await?;
-        let head = number(only(&answers[0])?, 0)?;
+        let turn = only(&answers[0])?;
+        if number(turn, 1)? != self.table {
+            return Err(PostgresError::Replaced);
+        }
+        let head = number(turn, 0)?;
         let mut last = HashMap::new();
         for row in &answers[1] {
             last.insert(RunId(row.try_get(0)?), number(row, 1)?);
@@ -211,6 +247,7 @@ fn events<'a>(rows: &[(u64, RunId, &'a Entry)]) -> Columns<'a> {
         column(rows, |row| row.2.name.as_bytes()),
         column(rows, |row| row.2.handoff.map(|id| i64::from(id.0))),
         column(rows, |row| row.2.body.as_bytes()),
+        column(rows, |row| checksum::event(row.1, row.2)),
     ]
 }
 
@@ -227,6 +264,7 @@ fn runs<'a>(rows: &[&'a RunRow]) -> Columns<'a> {
         column(rows, |row| row.updated_at.0),
         column(rows, |row| row.finished_at.map(|at| at.0)),
         column(rows, |row| row.body.as_bytes()),
+        column(rows, checksum::run),
     ]
 }
 
@@ -243,6 +281,7 @@ fn handoffs<'a>(rows: &[&'a HandoffRow]) -> Columns<'a> {
         column(rows, |row| row.updated_at.0),
         column(rows, |row| row.closed_at.map(|at| at.0)),
         column(rows, |row| row.body.as_bytes()),
+        column(rows, checksum::handoff),
     ]
 }
 
@@ -251,5 +290,6 @@ fn snapshots<'a>(rows: &[(RunId, &'a Snapshot)]) -> Columns<'a> {
         column(rows, |row| row.0.0),
         column(rows, |row| signed(row.1.seq)),
         column(rows, |row| row.1.body.as_bytes()),
+        column(rows, |row| checksum::snapshot(row.0, row.1)),
     ]
 }

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use rusqlite::types::Type;
 use rusqlite::{Error, ErrorCode};
 
-use crate::{AppendError, Fault, OpenError};
+use crate::{AppendError, Damage, Fault, OpenError, ReadError};
 
 /// No room for the index of the log: SQLite reports an I/O error, but the disk is full.
 const NO_ROOM_FOR_LOG_INDEX: i32 = rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
@@ -13,6 +14,32 @@ fn is_full(error: &Error) -> bool {
     let extended = error.sqlite_error().map(|error| error.extended_code);
     error.sqlite_error_code() == Some(ErrorCode::DiskFull)
         || extended == Some(NO_ROOM_FOR_LOG_INDEX)
+}
+
+/// Makes damage an error of SQLite, so that it passes through its iterators.
+pub(super) fn damaged(damage: Damage) -> Error {
+    Error::FromSqlConversionFailure(0, Type::Null, Box::new(damage))
+}
+
+/// Returns the damage that an error stands for, if it does.
+pub(super) fn damage(error: &Error) -> Option<Damage> {
+    match error {
+        Error::FromSqlConversionFailure(_, _, source) => source.downcast_ref().copied(),
+        _ => None,
+    }
+}
+
+/// Names the damage better, where it is known what was asked for.
+pub(super) fn instead(error: Error, named: Damage) -> Error {
+    if damage(&error).is_some() { damaged(named) } else { error }
+}
+
+/// Maps the error of a read.
+pub(super) fn read(error: Error) -> ReadError {
+    match damage(&error) {
+        Some(source) => ReadError::Damaged { source },
+        None => ReadError::Failed { source: Fault::new(error) },
+    }
 }
 
 /// Maps the error of a whole group of batches.

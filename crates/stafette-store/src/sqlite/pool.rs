@@ -8,13 +8,15 @@ use rusqlite::Connection;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-use super::open;
+use super::ground::Ground;
+use super::{fault, open};
 use crate::{Fault, ReadError};
 
 /// A pool of connections, opened on demand.
 #[derive(Debug)]
 pub(super) struct Pool {
     path: PathBuf,
+    ground: Arc<Ground>,
     busy_timeout: Duration,
     size: u32,
     seats: Arc<Semaphore>,
@@ -22,10 +24,15 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    pub(super) fn new(path: PathBuf, size: usize, busy_timeout: Duration) -> Self {
+    pub(super) fn new(
+        path: PathBuf,
+        ground: Arc<Ground>,
+        size: usize,
+        busy_timeout: Duration,
+    ) -> Self {
         let size = u32::try_from(size).unwrap_or(u32::MAX).min(64);
         let seats = Arc::new(Semaphore::new(size as usize));
-        Pool { path, busy_timeout, size, seats, idle: Arc::default() }
+        Pool { path, ground, busy_timeout, size, seats, idle: Arc::default() }
     }
 
     /// Runs a query on a blocking thread.
@@ -48,8 +55,13 @@ impl Pool {
             idle.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
             answer
         });
-        match task.await {
-            Ok(answer) => answer.map_err(|error| ReadError::Failed { source: Fault::new(error) }),
+        let answer = task.await;
+        // A connection that was opened after the file was replaced reads another store.
+        if let Some(why) = self.ground.lost() {
+            return Err(ReadError::Lost { why: why.to_owned() });
+        }
+        match answer {
+            Ok(answer) => answer.map_err(fault::read),
             Err(error) => Err(ReadError::Failed { source: Fault::new(error) }),
         }
     }

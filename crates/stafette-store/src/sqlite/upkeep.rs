@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
-use super::schema;
-use crate::{Health, Removed, Retention};
+use super::{fault, locks, query, schema};
+use crate::{Damage, Health, Removed, Retention, digits};
 
 /// Maximum number of runs that one step removes.
 const RUNS: u64 = 16;
@@ -19,6 +19,9 @@ const SNAPSHOTS: u64 = 256;
 
 /// Maximum number of pages that one step frees.
 const PAGES: u64 = 1024;
+
+/// Maximum number of problems of a kind that a check names.
+const NAMED: usize = 16;
 
 /// End time and id of a run: the order of removal.
 type Ended = (i64, [u8; 16]);
@@ -124,16 +127,22 @@ pub(super) fn health(
         runs: number(conn, "SELECT count(*) FROM runs")?,
         unfinished: number(conn, "SELECT count(*) FROM runs WHERE finished_at IS NULL")?,
         events: number(conn, "SELECT count(*) FROM events")?,
+        unchecked: number(conn, "SELECT count(*) FROM events WHERE sum IS NULL")?,
         handoffs: number(conn, "SELECT count(*) FROM handoffs")?,
         snapshots: number(conn, "SELECT count(*) FROM snapshots")?,
     })
 }
 
 fn problems(conn: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut statement = conn.prepare("PRAGMA quick_check(16)")?;
+    // Not only the structure: also whether each index says what its table says.
+    let mut statement = conn.prepare(&format!("PRAGMA integrity_check({NAMED})"))?;
     let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
     let mut problems = lines.collect::<rusqlite::Result<Vec<_>>>()?;
     problems.retain(|line| line != "ok");
+    if !schema::is_whole(conn)? {
+        problems.push("the description of the tables is damaged".to_owned());
+    }
+    damage(conn, &mut problems)?;
     let behind = number(
         conn,
         "SELECT count(*) FROM runs
@@ -143,7 +152,69 @@ fn problems(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     if behind > 0 {
         problems.push(format!("{behind} runs disagree with their events"));
     }
+    let strange = number(
+        conn,
+        "SELECT (SELECT count(*) FROM events WHERE run NOT IN (SELECT run FROM runs))
+              + (SELECT count(*) FROM handoffs WHERE run NOT IN (SELECT run FROM runs))
+              + (SELECT count(*) FROM snapshots WHERE run NOT IN (SELECT run FROM runs))",
+    )?;
+    if strange > 0 {
+        problems.push(format!("{strange} rows belong to no run"));
+    }
+    let ahead = "SELECT count(*) FROM events WHERE position > ?1";
+    let ahead: u64 = conn.query_row(ahead, [query::head(conn)?], |row| row.get(0))?;
+    if ahead > 0 {
+        problems.push(format!("{ahead} events have a position that was not given"));
+    }
     Ok(problems)
+}
+
+/// Names the rows that are not what was written, some of each table.
+fn damage(conn: &Connection, problems: &mut Vec<String>) -> rusqlite::Result<()> {
+    let from = |columns: &str, table: &str| format!("SELECT {columns} FROM {table}");
+    each(conn, &from(query::ENTRY, "events"), problems, |row| query::stored(row).map(drop))?;
+    each(conn, &from(query::SNAPSHOT, "snapshots"), problems, |row| {
+        query::snapshot(row).map(drop)
+    })?;
+    each(conn, &from(query::HANDOFF, "handoffs"), problems, |row| {
+        query::handoff_row(row).map(drop)
+    })?;
+    each(conn, &format!("SELECT {}, tail FROM runs", query::RUN), problems, |row| {
+        let (run, tail) = (query::run_row(row)?.run, row.get::<_, [u8; 16]>(11));
+        match tail.is_ok_and(|tail| tail == digits::reversed(run)) {
+            true => Ok(()),
+            false => Err(fault::damaged(Damage::Run { run })),
+        }
+    })?;
+    for locks in [locks::all(conn).map(drop), locks::entries(conn, 0, usize::MAX).map(drop)] {
+        note(locks, problems)?;
+    }
+    Ok(())
+}
+
+/// Notes the damaged rows of a query, up to a limit.
+fn each(
+    conn: &Connection,
+    sql: &str,
+    problems: &mut Vec<String>,
+    read: impl Fn(&Row<'_>) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    let limit = problems.len() + NAMED;
+    let mut statement = conn.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while problems.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        note(read(row), problems)?;
+    }
+    Ok(())
+}
+
+fn note(found: rusqlite::Result<()>, problems: &mut Vec<String>) -> rusqlite::Result<()> {
+    let Err(error) = found else { return Ok(()) };
+    let damage = fault::damage(&error).ok_or(error)?;
+    problems.push(damage.to_string());
+    Ok(())
 }
 
 fn number(conn: &Connection, sql: &str) -> rusqlite::Result<u64> {

@@ -5,16 +5,22 @@ use std::time::Instant;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::mpsc;
 
+use super::ground::Ground;
 use super::{fault, query};
 use crate::queue::{self, Append};
 use crate::stats::Counters;
-use crate::{AppendError, Batch, Entry, HandoffRow, RunRow, Snapshot, digits};
+use crate::{AppendError, Batch, Entry, HandoffRow, RunRow, Snapshot, checksum, digits};
 
 /// A request to the thread.
 pub(super) type Job = queue::Job<Box<dyn FnOnce(&mut Connection) + Send>>;
 
 /// Works until it is stopped or all senders are gone.
-pub(super) fn work(mut conn: Connection, mut jobs: mpsc::Receiver<Job>, counters: &Counters) {
+pub(super) fn work(
+    mut conn: Connection,
+    mut jobs: mpsc::Receiver<Job>,
+    ground: &Ground,
+    counters: &Counters,
+) {
     let mut next = None;
     while let Some(job) = next.take().or_else(|| jobs.blocking_recv()) {
         match job {
@@ -23,6 +29,7 @@ pub(super) fn work(mut conn: Connection, mut jobs: mpsc::Receiver<Job>, counters
                 (group, next) = queue::gather(*first, &mut jobs);
                 let begun = Instant::now();
                 let written = write_all(&mut conn, &group).map_err(fault::append);
+                let written = written.and_then(|answers| standing(ground, answers));
                 queue::answer(group, written, begun, counters);
             }
             Job::Upkeep(task) => task(&mut conn),
@@ -34,6 +41,14 @@ pub(super) fn work(mut conn: Connection, mut jobs: mpsc::Receiver<Job>, counters
                 return;
             }
         }
+    }
+}
+
+/// Returns what was written, unless it went to files that are gone.
+pub(super) fn standing<T>(ground: &Ground, written: T) -> Result<T, AppendError> {
+    match ground.lost() {
+        None => Ok(written),
+        Some(why) => Err(AppendError::Lost { why: why.to_owned() }),
     }
 }
 
@@ -80,7 +95,8 @@ pub(super) fn write(
 
 fn write_entry(conn: &Connection, batch: &Batch, entry: &Entry) -> rusqlite::Result<usize> {
     conn.prepare_cached(
-        "INSERT INTO events (run, seq, at, name, handoff, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO events (run, seq, at, name, handoff, body, sum)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?
     .execute(params![
         batch.run.0.as_bytes(),
@@ -89,19 +105,20 @@ fn write_entry(conn: &Connection, batch: &Batch, entry: &Entry) -> rusqlite::Res
         entry.name,
         entry.handoff.map(|id| id.0),
         entry.body,
+        checksum::event(batch.run, entry),
     ])
 }
 
 fn write_run(conn: &Connection, row: &RunRow) -> rusqlite::Result<usize> {
     conn.prepare_cached(
         "INSERT INTO runs (run, tail, workflow, title, status, waiting_on, seq, created_at, \
-                           updated_at, finished_at, body)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+                           updated_at, finished_at, body, sum)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
          ON CONFLICT (run) DO UPDATE SET
              workflow = excluded.workflow, title = excluded.title, status = excluded.status,
              waiting_on = excluded.waiting_on, seq = excluded.seq,
              created_at = excluded.created_at, updated_at = excluded.updated_at,
-             finished_at = excluded.finished_at, body = excluded.body",
+             finished_at = excluded.finished_at, body = excluded.body, sum = excluded.sum",
     )?
     .execute(params![
         row.run.0.as_bytes(),
@@ -115,19 +132,20 @@ fn write_run(conn: &Connection, row: &RunRow) -> rusqlite::Result<usize> {
         row.updated_at.0,
         row.finished_at.map(|at| at.0),
         row.body,
+        checksum::run(row),
     ])
 }
 
 fn write_handoff(conn: &Connection, row: &HandoffRow) -> rusqlite::Result<usize> {
     conn.prepare_cached(
         "INSERT INTO handoffs (run, id, giver, taker, reason, state, question, opened_at, \
-                               updated_at, closed_at, body)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+                               updated_at, closed_at, body, sum)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
          ON CONFLICT (run, id) DO UPDATE SET
              giver = excluded.giver, taker = excluded.taker, reason = excluded.reason,
              state = excluded.state, question = excluded.question,
              opened_at = excluded.opened_at, updated_at = excluded.updated_at,
-             closed_at = excluded.closed_at, body = excluded.body",
+             closed_at = excluded.closed_at, body = excluded.body, sum = excluded.sum",
     )?
     .execute(params![
         row.run.0.as_bytes(),
@@ -141,6 +159,7 @@ fn write_handoff(conn: &Connection, row: &HandoffRow) -> rusqlite::Result<usize>
         row.updated_at.0,
         row.closed_at.map(|at| at.0),
         row.body,
+        checksum::handoff(row),
     ])
 }
 
@@ -150,8 +169,13 @@ fn write_snapshot(
     snapshot: &Snapshot,
 ) -> rusqlite::Result<usize> {
     conn.prepare_cached(
-        "INSERT INTO snapshots (run, seq, body) VALUES (?1, ?2, ?3)
-         ON CONFLICT (run, seq) DO UPDATE SET body = excluded.body",
+        "INSERT INTO snapshots (run, seq, body, sum) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (run, seq) DO UPDATE SET body = excluded.body, sum = excluded.sum",
     )?
-    .execute(params![batch.run.0.as_bytes(), snapshot.seq, snapshot.body])
+    .execute(params![
+        batch.run.0.as_bytes(),
+        snapshot.seq,
+        snapshot.body,
+        checksum::snapshot(batch.run, snapshot),
+    ])
 }

@@ -60,11 +60,14 @@ async fn open(client: &Client, glance: &Glance, write: bool) -> Result<Live, Fai
 /// Prints the present screen of the terminal.
 async fn print(context: &Context, client: &Client, glance: &Glance) -> Result<Exit, Failure> {
     let mut live = open(client, glance, false).await?;
-    let told = loop {
-        if let Piece::Told(told @ Told::Snapshot { .. }) = live.next().await? {
-            break told;
+    let snapshot = async {
+        loop {
+            if let Piece::Told(told @ Told::Snapshot { .. }) = live.next().await? {
+                return Ok(told);
+            }
         }
     };
+    let told = client.patiently(snapshot).await?;
     live.leave().await;
     let Told::Snapshot { cols, rows, state, title, data } = told else { return Ok(Exit::Ok) };
     let text = picture(cols, rows, &data)?.text();
@@ -94,20 +97,26 @@ pub(crate) async fn watch(
 ) -> Result<String, Failure> {
     let mut live = open(client, glance, write).await?;
     let mut view = View::take(glance, write).map_err(broken)?;
-    let end = loop {
-        match view.show(&mut live).await {
-            Ok(Way::Left) => {
-                live.leave().await;
-                break Ok(format!("left; {} goes on", glance.agent));
-            }
-            Ok(Way::Ended(note)) => {
-                match timeout(2 * REOPEN, reopened(client, glance, write)).await {
-                    Ok(Some(again)) => live = again,
-                    _ => break Ok(ended(glance, note)),
+    let client = client.clone().muted();
+    let shown = async {
+        loop {
+            match view.show(&mut live).await? {
+                Way::Left => {
+                    live.leave().await;
+                    return Ok(format!("left; {} goes on", glance.agent));
+                }
+                Way::Ended(note) => {
+                    match timeout(2 * REOPEN, reopened(&client, glance, write)).await {
+                        Ok(Some(again)) => live = again,
+                        _ => return Ok(ended(glance, note)),
+                    }
                 }
             }
-            Err(failure) => break Err(failure),
         }
+    };
+    let end = tokio::select! {
+        end = shown => end,
+        failure = client.silence() => Err(failure),
     };
     // The user's terminal is released before anything is printed.
     drop(view);

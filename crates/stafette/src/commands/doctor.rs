@@ -40,16 +40,10 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
             findings.push(store(&project).await);
             let client = Client::new(&project.socket());
             let up = client.is_up().await;
-            if up {
+            if up.as_ref().is_ok_and(|up| *up) {
                 findings.extend(knowledge(&client).await);
             }
-            findings.push(Finding {
-                name: "daemon",
-                good: true,
-                needed: false,
-                said: if up { "runs".into() } else { "does not run; it starts when needed".into() },
-                fix: String::new(),
-            });
+            findings.push(daemon(up));
         }
     }
     let good = findings.iter().all(|finding| finding.good || !finding.needed);
@@ -85,6 +79,15 @@ fn git() -> Finding {
         said: said.unwrap_or_else(|_| "is not there".to_owned()),
         fix: "install git".to_owned(),
     }
+}
+
+fn daemon(up: Result<bool, Failure>) -> Finding {
+    let (good, said, fix) = match up {
+        Ok(true) => (true, "runs".to_owned(), String::new()),
+        Ok(false) => (true, "does not run; it starts when needed".to_owned(), String::new()),
+        Err(failure) => (false, failure.what, failure.fix),
+    };
+    Finding { name: "daemon", good, needed: true, said, fix }
 }
 
 /// The support of the system for `sandbox = "auto"` and `"strict"`.
@@ -199,6 +202,14 @@ fn workflow(project: &crate::project::Project) -> Finding {
     Finding { name: "workflow", good, needed: true, said, fix }
 }
 
+/// Events that an older version wrote have no checksum.
+fn unchecked(events: u64) -> String {
+    match events {
+        0 => String::new(),
+        events => format!("; {events} events of an older version are unchecked"),
+    }
+}
+
 async fn store(project: &crate::project::Project) -> Finding {
     let looked = async {
         let store = store::open(project, false).await?.store;
@@ -214,14 +225,15 @@ async fn store(project: &crate::project::Project) -> Finding {
             name: "store",
             good: health.is_sound(),
             needed: true,
-            said: match health.problems.first() {
-                None => format!(
-                    "{} runs, {} events, {} KiB",
+            said: match health.is_sound() {
+                true => format!(
+                    "{} runs, {} events, {} KiB{}",
                     health.runs,
                     health.events,
-                    health.bytes / 1024
+                    health.bytes / 1024,
+                    unchecked(health.unchecked)
                 ),
-                Some(problem) => problem.clone(),
+                false => health.problems.join("; "),
             },
             fix: Home::of(project).map_or(String::new(), |home| home.mend().to_owned()),
         },

@@ -66,7 +66,8 @@ pub(crate) async fn run(context: &Context, arguments: cli::Emit) -> Result<Exit,
 async fn send(context: &Context, socket: &Path, body: &Value) -> Result<Value, Failure> {
     let lease = std::env::var("STAFETTE_LEASE_MS").ok().and_then(|text| text.parse().ok());
     let lease = Duration::from_millis(lease.unwrap_or(LEASE_MS));
-    let (client, since) = (Client::new(socket), Instant::now());
+    // Asked once and waited for: whoever asks again may be heard twice.
+    let (client, since) = (Client::new(socket).waiting(lease), Instant::now());
     let mut said = false;
     loop {
         let failure = match client.post("/v1/emit", body).await {

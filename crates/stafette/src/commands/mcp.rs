@@ -66,6 +66,7 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
                 true
             }
             unheard = &mut answering => unheard,
+            failure = client.silence() => return Err(failure),
             _ = interrupt.recv() => true,
             _ = terminate.recv() => true,
         }

@@ -36,8 +36,11 @@ pub(crate) async fn run(context: &Context, arguments: cli::Run) -> Result<Exit, 
     }
     let exit = tokio::select! {
         exit = start(context, &client, &arguments) => exit,
-        // Stopped by a signal, which the daemon inside receives too.
-        _ = &mut server => {
+        ended = &mut server => {
+            if let Ok(Err(failure)) = ended {
+                return Err(failure);
+            }
+            // Stopped by a signal, which the daemon inside receives too.
             context.output.say("stopped; `stafette resume` continues the run");
             return Ok(Exit::Interrupted);
         }

@@ -57,7 +57,7 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
             .fix("`stafette top --json` needs none")
     };
     let signals = Signals::new().map_err(broken)?;
-    show(client, signals).await.map_err(broken)
+    show(client.muted(), signals).await.map_err(broken)
 }
 
 /// Shows the agents until the user leaves.

@@ -17,7 +17,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Up) -> Result<Exit, F
         return Ok(Exit::Ok);
     }
     let client = Client::new(&project.socket());
-    let running = client.is_up().await;
+    let running = client.is_up().await?;
     if !running {
         let extra = door.arguments();
         let extra: Vec<&str> = extra.iter().map(String::as_str).collect();

@@ -60,7 +60,7 @@ impl Supervisor {
         loop {
             if let Some(child) = &mut self.child {
                 match child.try_wait() {
-                    Ok(None) if client.is_up().await => return Ok(()),
+                    Ok(None) if client.is_up().await? => return Ok(()),
                     Ok(None) => {
                         // It is starting or stopping: the next check shows which.
                         tokio::time::sleep(Duration::from_millis(5)).await;

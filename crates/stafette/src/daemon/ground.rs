@@ -1,0 +1,126 @@
+//! The ground that a daemon stands on: it is the only one of its project, and everything that it
+//! keeps is still at its place.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use stafette_store::Store;
+
+use crate::exit::Failure;
+use crate::project::Project;
+
+/// The time between two looks at the ground.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// The locks of a project's daemon, held as long as it lives.
+#[derive(Debug)]
+pub(super) struct Lock {
+    /// The project's folder: whoever removes the state folder does not make room for a second
+    /// daemon. `None` on a file system that cannot lock folders.
+    _project: Option<File>,
+    file: File,
+}
+
+/// Locks the project: there is one daemon for each.
+pub(super) fn lock(project: &Project) -> Result<Lock, Failure> {
+    let path = lock_path(&project.state()?);
+    let failed = |error: std::io::Error| {
+        Failure::failed(format!("{} cannot be written", path.display())).because(&error)
+    };
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+    let file = file.map_err(failed)?;
+    let taken = || {
+        Failure::failed("A daemon already runs for this project")
+            .fix("use it, or stop it with `stafette down`")
+    };
+    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| taken())?;
+    let folder = File::open(&project.root).map_err(failed)?;
+    match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Lock { _project: Some(folder), file }),
+        Err(Errno::WOULDBLOCK) => Err(taken()),
+        Err(_) => Ok(Lock { _project: None, file }),
+    }
+}
+
+/// Takes the locks; a process that only checks whether they are free holds them for a moment.
+pub(super) async fn take(project: &Project) -> Result<Lock, Failure> {
+    let mut taken = lock(project);
+    for _ in 0..50 {
+        if taken.is_ok() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        taken = lock(project);
+    }
+    let lock = taken?;
+    // For people who look for the process; nothing depends on it.
+    let _ = lock.file.set_len(0);
+    let _ = (&lock.file).write_all(std::process::id().to_string().as_bytes());
+    Ok(lock)
+}
+
+/// The process that holds the locks, as far as it is known.
+pub(super) fn holder(project: &Project) -> String {
+    let found = project.state().ok().and_then(|state| fs::read_to_string(lock_path(&state)).ok());
+    found.filter(|pid| !pid.is_empty()).unwrap_or_else(|| "?".to_owned())
+}
+
+fn lock_path(state: &Path) -> PathBuf {
+    state.join("daemon.lock")
+}
+
+/// Device and inode of a file or folder.
+type Identity = (u64, u64);
+
+/// The files and folders of a daemon, as they were when it made or opened them.
+#[derive(Debug)]
+pub(super) struct Ground {
+    places: Vec<(PathBuf, Identity)>,
+}
+
+impl Ground {
+    /// Notes the state folder, and the lock in it.
+    pub(super) fn new(state: &Path, lock: &Lock) -> Self {
+        let mut ground = Ground { places: Vec::new() };
+        ground.note(state);
+        if let Ok(file) = lock.file.metadata() {
+            ground.places.push((lock_path(state), (file.dev(), file.ino())));
+        }
+        ground
+    }
+
+    /// Notes one more file, if it is there.
+    pub(super) fn note(&mut self, path: &Path) {
+        self.places.extend(identity(path).map(|found| (path.to_owned(), found)));
+    }
+
+    /// True if the file at this path is still the one that was noted.
+    pub(super) fn owns(&self, path: &Path) -> bool {
+        self.places.iter().any(|(noted, was)| noted == path && identity(noted) == Some(*was))
+    }
+
+    /// Returns once something is gone or belongs to another: then nothing can be kept any more.
+    pub(super) async fn lost(&self, store: &dyn Store) -> Failure {
+        loop {
+            let gone = self.places.iter().find(|(path, was)| identity(path) != Some(*was));
+            let gone = gone.map(|(path, _)| {
+                format!("{} was removed or replaced while it was in use", path.display())
+            });
+            if let Some(why) = store.lost().or(gone) {
+                return Failure::failed("The daemon has lost what it stands on, and stops")
+                    .why(why)
+                    .fix("put back what was there, or begin anew with `stafette up`");
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+fn identity(path: &Path) -> Option<Identity> {
+    fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}

@@ -1,0 +1,73 @@
+//! What a daemon stands on is taken away while it works: it says so, and stops.
+
+use std::fs;
+
+use crate::world::{ECHO, Said, World, gone, lives};
+
+/// The lines of the daemon's log that say why it stopped.
+fn reasons(world: &World) -> Vec<String> {
+    let log = world.read(".stafette/daemon.log");
+    log.lines().filter(|line| line.contains("lost what it stands on")).map(str::to_owned).collect()
+}
+
+/// A run that was acknowledged is there, whichever daemon is asked.
+fn is_kept(world: &World, said: &Said) {
+    let listed = world.run(&["status", "--json"]).ok();
+    assert!(listed.out.contains(said.out.trim()), "{said:?}, then {listed:?}");
+}
+
+#[test]
+fn b_01_a_daemon_whose_store_is_removed_stops_and_says_why() {
+    let world = World::workflow(ECHO);
+    let pid = world.up(&[]).expect("a daemon");
+    world.run(&["run", "before"]).ok();
+    for name in ["store.db", "store.db-wal", "store.db-shm"] {
+        fs::remove_file(world.project().join(".stafette").join(name)).expect("removed");
+    }
+    // It takes nothing more. The command may also meet the next daemon, which keeps what it takes.
+    let said = world.run(&["run", "--detach", "after"]);
+    gone(pid);
+    match said.code {
+        0 => is_kept(&world, &said),
+        _ => assert!(said.err.contains("store.db was removed while it was in use"), "{said:?}"),
+    }
+    let said = reasons(&world);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("store.db was removed while it was in use"), "{said:?}");
+    is_kept(&world, &world.run(&["run", "--detach", "anew"]).ok());
+}
+
+#[test]
+fn b_01_a_state_folder_that_is_removed_or_moved_never_makes_two_daemons() {
+    for moved in [false, true] {
+        let world = World::workflow(ECHO);
+        let old = world.up(&[]).expect("a daemon");
+        let state = world.project().join(".stafette");
+        let away = world.home().join("moved");
+        match moved {
+            true => fs::rename(&state, &away).expect("moved"),
+            false => fs::remove_dir_all(&state).expect("removed"),
+        }
+        let new = world.up(&[]).expect("another daemon");
+        assert_ne!(old, new);
+        assert!(!lives(old), "the first has ended before the second began");
+        is_kept(&world, &world.run(&["run", "--detach", "anew"]).ok());
+        assert!(lives(new), "it is not disturbed by what the first left");
+        if moved {
+            let log = fs::read_to_string(away.join("daemon.log")).expect("a log");
+            assert_eq!(log.matches("lost what it stands on").count(), 1, "{log}");
+        }
+    }
+}
+
+#[test]
+fn b_01_a_daemon_that_cannot_be_found_any_more_stops() {
+    for name in ["daemon.sock", "daemon.lock"] {
+        let world = World::workflow(ECHO);
+        let old = world.up(&[]).expect("a daemon");
+        fs::remove_file(world.project().join(".stafette").join(name)).expect("removed");
+        gone(old);
+        let said = reasons(&world);
+        assert!(said.len() == 1 && said[0].contains(name), "{said:?}");
+    }
+}
