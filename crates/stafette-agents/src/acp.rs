@@ -31,7 +31,7 @@ use crate::exec::DRAIN;
 use crate::process::Group;
 use crate::receipts::Receipts;
 use crate::{
-    HEARTBEAT, HEARTBEAT_GAP, Heard, Job, Link, Permission, Signal, process, profile, prompt,
+    HEARTBEAT, HEARTBEAT_GAP, Heard, Job, Link, Permission, Pulse, Signal, process, profile, prompt,
 };
 use commands::Commands;
 use files::Folder;
@@ -122,6 +122,7 @@ struct Turn {
     receipts: Receipts,
     /// The time for which it may be silent, and the start of its silence.
     stall: Duration,
+    pulse: Pulse,
     heard_at: Instant,
     /// True if it has waited for a command since the last check.
     waited: bool,
@@ -150,6 +151,7 @@ impl Turn {
             hearing: Hearing::new(&job, word),
             questions: Questions::new(job.order.deliveries),
             stall: job.stall(),
+            pulse: job.pulse.clone(),
             heard_at: Instant::now(),
             waited: false,
             job,
@@ -305,7 +307,7 @@ impl Turn {
                     }
                 }
                 () = sleep_until(stalls.unwrap_or(now)), if stalls.is_some() => {
-                    if self.group.has_worked(self.stall) {
+                    if self.pulse.has_beaten() || self.group.has_worked(self.stall) {
                         self.heard_at = Instant::now();
                     } else if !self.waits() {
                         return Err(Broken::Stalled);

@@ -18,7 +18,9 @@ use crate::harvest::{Harvest, last_document};
 use crate::output::Tail;
 use crate::process::{Group, Outputs};
 use crate::receipts::Receipts;
-use crate::{HEARTBEAT, HEARTBEAT_GAP, Job, LAST_CALL, Link, Signal, process, profile, prompt};
+use crate::{
+    HEARTBEAT, HEARTBEAT_GAP, Job, LAST_CALL, Link, Pulse, Signal, process, profile, prompt,
+};
 use session::{Native, Notebook};
 use voice::Voice;
 
@@ -140,6 +142,7 @@ struct Hearing {
     receipts: Receipts,
     /// The time for which it may be silent.
     stall: Duration,
+    pulse: Pulse,
     heard_at: Instant,
     /// The time at which it was interrupted, if it has been silent since.
     interrupted: Option<Instant>,
@@ -161,6 +164,7 @@ impl Hearing {
             reported: None,
             receipts,
             stall: job.stall(),
+            pulse: job.pulse.clone(),
             heard_at: Instant::now(),
             interrupted: None,
         }
@@ -213,7 +217,7 @@ impl Hearing {
                     if self.interrupted.is_some() {
                         return Some(Ending::Stalled);
                     }
-                    match group.has_worked(self.stall) {
+                    match self.pulse.has_beaten() || group.has_worked(self.stall) {
                         true => self.lives(),
                         false => self.interrupt(group, link).await,
                     }

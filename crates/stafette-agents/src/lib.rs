@@ -39,6 +39,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use stafette_core::change::Proposal;
@@ -97,12 +99,31 @@ pub struct Job {
     pub program: PathBuf,
     /// Additional environment variables of the agent: how to reach the daemon.
     pub given: Vec<(String, String)>,
+    /// Notes the reports that the agent makes through its own channel.
+    pub pulse: Pulse,
     /// The actions that the agent may take without asking, where its transport has it ask.
     pub permissions: Permissions,
     /// The sandbox of the agent; `None` when it runs without one.
     pub confined: Option<Confined>,
     /// The time limit for its terminal to take input; `None` for the default.
     pub ready_timeout: Option<Duration>,
+}
+
+/// Counts the reports that an agent makes through its own channel: signs of life that its session does
+/// not see.
+#[derive(Clone, Debug, Default)]
+pub struct Pulse(Arc<AtomicU64>);
+
+impl Pulse {
+    /// Notes a report.
+    pub fn beat(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns true if there was a report since the last call.
+    fn has_beaten(&self) -> bool {
+        self.0.swap(0, Ordering::Relaxed) > 0
+    }
 }
 
 /// A sandbox that is ready to be entered.

@@ -100,6 +100,7 @@ impl Sessions {
                 frame_word: run.workflow.workflow.frame_word.clone(),
                 program: settings.program.clone(),
                 given: given(context, run, &order),
+                pulse: context.tokens.pulse(order.key),
                 permissions: Permissions::default(),
                 confined: None,
                 ready_timeout: Some(ready_timeout),

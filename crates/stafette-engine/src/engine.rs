@@ -442,6 +442,7 @@ impl Engine {
         payload: serde_json::Value,
     ) -> Result<RunId, EngineError> {
         let (run, agent, turn) = self.session(token, caller).await?;
+        self.context.tokens.beat(turn);
         let mut telling = stafette_agents::tell::read(&agent, kind, payload)
             .map_err(|mistakes| EngineError::Mistaken { mistakes })?;
         // It is measured as it will be kept.

@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use stafette_agents::seal;
+use stafette_agents::{Pulse, seal};
 use stafette_core::{AgentName, RunId, TurnKey};
 use uuid::Uuid;
 
@@ -18,6 +18,8 @@ use uuid::Uuid;
 #[derive(Clone, Debug)]
 pub(crate) struct Tokens {
     known: Arc<Mutex<HashMap<String, (TurnKey, AgentName)>>>,
+    /// Notes the reports of each turn that is out.
+    pulses: Arc<Mutex<HashMap<TurnKey, Pulse>>>,
     secret: Arc<str>,
 }
 
@@ -34,7 +36,7 @@ impl Tokens {
             }
             secret
         });
-        Tokens { known: Arc::default(), secret: secret.into() }
+        Tokens { known: Arc::default(), pulses: Arc::default(), secret: secret.into() }
     }
 
     /// Issues the token for an agent's session that begins with this turn; those of earlier turns
@@ -60,9 +62,24 @@ impl Tokens {
         self.lock().get(token).cloned()
     }
 
+    /// The place where the reports of a turn are noted, for the session that carries it out.
+    pub(crate) fn pulse(&self, turn: TurnKey) -> Pulse {
+        let mut pulses = self.pulses.lock().unwrap_or_else(PoisonError::into_inner);
+        pulses.retain(|other, _| (other.run, other.handoff) != (turn.run, turn.handoff));
+        pulses.entry(turn).or_default().clone()
+    }
+
+    /// Notes a report of a turn.
+    pub(crate) fn beat(&self, turn: TurnKey) {
+        let pulses = self.pulses.lock().unwrap_or_else(PoisonError::into_inner);
+        pulses.get(&turn).into_iter().for_each(Pulse::beat);
+    }
+
     /// Removes the tokens of a run that has ended.
     pub(crate) fn forget(&self, run: RunId) {
         self.lock().retain(|_, owner| owner.0.run != run);
+        let mut pulses = self.pulses.lock().unwrap_or_else(PoisonError::into_inner);
+        pulses.retain(|turn, _| turn.run != run);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (TurnKey, AgentName)>> {

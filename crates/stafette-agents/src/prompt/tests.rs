@@ -56,6 +56,7 @@ pub(crate) fn job() -> Job {
         frame_word: "ODEI".into(),
         program: "stafette".into(),
         given: Vec::new(),
+        pulse: Default::default(),
         permissions: Permissions::default(),
         confined: None,
         ready_timeout: None,

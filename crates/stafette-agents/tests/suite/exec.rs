@@ -117,3 +117,20 @@ async fn b_02_a_command_that_works_or_complains_is_not_silent() {
         assert_eq!(finished(job).await.response.summary, "done", "{script}");
     }
 }
+
+#[tokio::test]
+async fn b_02_a_command_that_reports_by_its_own_channel_is_not_silent() {
+    let world = World::new();
+    let mut job = shell(&world, "sleep 3; echo done");
+    job.agent.stall = Some(stafette_core::Millis(1000));
+    let pulse = job.pulse.clone();
+    let reports = tokio::spawn(async move {
+        let mut next = tokio::time::interval(std::time::Duration::from_millis(100));
+        loop {
+            next.tick().await;
+            pulse.beat();
+        }
+    });
+    assert_eq!(finished(job).await.response.summary, "done");
+    reports.abort();
+}

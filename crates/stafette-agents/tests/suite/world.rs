@@ -123,6 +123,7 @@ impl World {
             frame_word: "ODEI".into(),
             program: PLAYER.into(),
             given: Vec::new(),
+            pulse: Default::default(),
             permissions: Permissions::default(),
             confined: None,
             ready_timeout: Some(PATIENCE),

@@ -98,6 +98,7 @@ impl Crew {
             frame_word: "ODEI".into(),
             program: "stafette".into(),
             given: Vec::new(),
+            pulse: Default::default(),
             permissions: Permissions::default(),
             confined: None,
             ready_timeout: None,
