@@ -116,7 +116,7 @@ async fn wait_until_up(
         }
         // The one that we started gives up when another one is starting, which holds the lock.
         let gave_up = child.try_wait().is_ok_and(|status| status.is_some());
-        if gave_up && ground::lock(project).is_ok() {
+        if gave_up && ground::lock(project)?.is_some() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -144,7 +144,7 @@ async fn wait_until_down(project: &Project, client: &Client) -> Result<(), Failu
     let since = Instant::now();
     let mut told = false;
     while since.elapsed() < START {
-        if ground::lock(project).is_ok() || client.is_up().await? {
+        if ground::lock(project)?.is_some() || client.is_up().await? {
             return Ok(());
         }
         if !told && since.elapsed() > TELL {

@@ -78,7 +78,7 @@ impl Project {
         make().map_err(|error| {
             Failure::failed(format!("The folder {} cannot be written", folder.display()))
                 .because(&error)
-                .fix("Stafette keeps its state there; make the project's folder writable")
+                .fix("Stafette keeps its state there; make sure that it is a folder, and that you may write to it")
         })?;
         Ok(folder)
     }

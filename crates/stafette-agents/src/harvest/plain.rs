@@ -112,9 +112,7 @@ pub(super) fn response(by: &Party, payload: Value) -> Result<Response, Vec<Strin
     let fields = match payload {
         Value::Object(fields) => fields,
         Value::Null => Fields::new(),
-        Value::String(summary) => {
-            return Ok(Response { summary, ..Response::new(by.clone(), Outcome::Resolved) });
-        }
+        Value::String(text) => return sentence(by, text),
         other => {
             return Err(vec![format!("`{other}` is neither an object nor a sentence")]);
         }
@@ -133,12 +131,28 @@ pub(super) fn response(by: &Party, payload: Value) -> Result<Response, Vec<Strin
         None => Outcome::Resolved,
     };
     let mut response = Response::new(by.clone(), outcome);
-    response.failure = failure;
     response.summary = form.take("summary").unwrap_or_default();
+    let said =
+        Some(&response.summary).filter(|said| outcome == Outcome::Failed && !said.is_empty());
+    response.failure = failure.or_else(|| said.cloned());
     response.unresolved = form.take("unresolved").unwrap_or_default();
     response.recommendations = form.take("recommendations").unwrap_or_default();
     response.outputs = form.rest("outputs");
     if form.mistakes.is_empty() { Ok(response) } else { Err(form.mistakes) }
+}
+
+/// Reads an answer that is one word for its outcome, or a sentence about work that is done.
+fn sentence(by: &Party, text: String) -> Result<Response, Vec<String>> {
+    let outcome = match text.trim() {
+        "failed" => Outcome::Failed,
+        "partial" => Outcome::Partial,
+        // A document that was cut off says something else than that the work is done.
+        torn if torn.starts_with(['{', '[']) => {
+            return Err(vec![format!("`{torn}` begins like JSON, and is none")]);
+        }
+        _ => Outcome::Resolved,
+    };
+    Ok(Response { summary: text, ..Response::new(by.clone(), outcome) })
 }
 
 /// True if the text can name a party.

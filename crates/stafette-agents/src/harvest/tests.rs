@@ -278,3 +278,17 @@ fn b_07_what_is_printed_is_the_word_of_a_program_only_when_it_ends_its_own_work(
     assert!(result("failed", false).bare, "another agent would get the work");
     assert!(!finished(harvest().of_one_that_runs_on()).bare, "nothing was read off");
 }
+
+#[test]
+fn b_19_one_word_for_an_outcome_is_that_outcome_and_a_torn_document_is_none() {
+    let outcome = |payload: Value| {
+        let mut harvest = harvest();
+        harvest.signal("RESULT", payload);
+        harvest.told().map(|told| told.response.expect("an answer"))
+    };
+    assert_eq!(outcome(json!("failed")).expect("it counts").outcome, Outcome::Failed);
+    assert_eq!(outcome(json!("done")).expect("it counts").outcome, Outcome::Resolved);
+    assert!(outcome(json!("{\"status\":")).is_err());
+    let failed = outcome(json!({ "status": "failed", "summary": "no luck" })).expect("it counts");
+    assert_eq!(failed.failure.as_deref(), Some("no luck"));
+}

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, escalate, finish, park, permission, recover, tell};
+use super::{Draft, Run, alert, escalate, finish, park, permission, recover, tell};
 use crate::handoff::State;
 use crate::workflow::{RecoveryCause, Retries};
 use crate::{
@@ -38,8 +38,15 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, failure: Failure, usage: 
     if !draft.run.is_current(turn) {
         return Reply::Late;
     }
-    match tell::answer(&draft.run, turn.handoff).filter(|_| failure.kind == FailureKind::Invalid) {
-        Some(result) => finish::decide(draft, turn, TurnResult { usage, ..result }),
+    // A report was acknowledged: whatever happens to its agent after that, it counts.
+    match tell::answer(&draft.run, turn.handoff) {
+        Some(result) => {
+            if failure.kind != FailureKind::Invalid {
+                let message = format!("{turn} failed after its report: {}", failure.message);
+                alert::decide(draft, "FAILED_AFTER_REPORT".to_owned(), message);
+            }
+            finish::decide(draft, turn, TurnResult { usage, ..result })
+        }
         None => {
             broke(draft, turn, failure, usage, RecoveryCause::Failed);
             Reply::Recorded
@@ -118,6 +125,18 @@ mod tests {
     use super::*;
     use crate::run::story::{RELAY, Story, h, pass};
     use crate::{FailureKind, Input, Status};
+
+    #[test]
+    fn b_19_an_agent_that_fails_after_its_report_has_reported() {
+        let mut story = Story::new(RELAY);
+        story.accept(h(1));
+        let (turn, offers) = (story.key(h(1)), vec![pass("builder")]);
+        let told = tell::TurnReport { offers, ..Default::default() };
+        story.input(Input::Tell { turn, told: Box::new(told) });
+        story.breaks(h(1), FailureKind::Recoverable);
+        assert_eq!((story.state(h(1)), story.state(h(2))), ("resolved", "pending"));
+        assert_eq!(story.run.tally.retries, 0);
+    }
 
     #[test]
     fn s5_07_a_turn_is_tried_three_times_with_growing_pauses_and_then_recovery_decides() {

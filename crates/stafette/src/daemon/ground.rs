@@ -26,38 +26,42 @@ pub(super) struct Lock {
     file: File,
 }
 
-/// Locks the project: there is one daemon for each.
-pub(super) fn lock(project: &Project) -> Result<Lock, Failure> {
+/// Locks the project: there is one daemon for each. `None` while another one has it.
+///
+/// # Errors
+/// When the project cannot be locked at all.
+pub(super) fn lock(project: &Project) -> Result<Option<Lock>, Failure> {
     let path = lock_path(&project.state()?);
     let failed = |error: std::io::Error| {
         Failure::failed(format!("{} cannot be written", path.display())).because(&error)
     };
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
     let file = file.map_err(failed)?;
-    let taken = || {
-        Failure::failed("A daemon already runs for this project")
-            .fix("use it, or stop it with `stafette down`")
-    };
-    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| taken())?;
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Ok(None);
+    }
     let folder = File::open(&project.root).map_err(failed)?;
     match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Lock { _project: Some(folder), file }),
-        Err(Errno::WOULDBLOCK) => Err(taken()),
-        Err(_) => Ok(Lock { _project: None, file }),
+        Ok(()) => Ok(Some(Lock { _project: Some(folder), file })),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(_) => Ok(Some(Lock { _project: None, file })),
     }
 }
 
 /// Takes the locks; a process that only checks whether they are free holds them for a moment.
 pub(super) async fn take(project: &Project) -> Result<Lock, Failure> {
-    let mut taken = lock(project);
+    let mut taken = lock(project)?;
     for _ in 0..50 {
-        if taken.is_ok() {
+        if taken.is_some() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
-        taken = lock(project);
+        taken = lock(project)?;
     }
-    let lock = taken?;
+    let lock = taken.ok_or_else(|| {
+        Failure::failed("A daemon already runs for this project")
+            .fix("use it, or stop it with `stafette down`")
+    })?;
     // For people who look for the process; nothing depends on it.
     let _ = lock.file.set_len(0);
     let _ = (&lock.file).write_all(std::process::id().to_string().as_bytes());

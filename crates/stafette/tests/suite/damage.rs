@@ -11,6 +11,7 @@ name = "waits"
 entry = "one"
 [agents.one]
 runner = "exec"
+result = "exit"
 command = ["sh", "-c", "touch begun; while [ ! -e go ]; do sleep 0.01; done"]
 "#;
 

@@ -185,6 +185,7 @@ fn inputs() -> Vec<Input> {
     let permission = About::Permission(turn(), "delete".into());
     vec![
         Input::Tick,
+        Input::ClockJumped { by: crate::Millis(9) },
         Input::Adopt { by: by() },
         Input::Receipt { turn: turn(), receipt: Receipt::Delivered },
         Input::Take { turn: turn(), by: by(), lease: Some(Millis(1)) },
