@@ -74,7 +74,7 @@ pub(crate) struct Group {
 const TICK: Duration = Duration::from_millis(10);
 
 /// A program that only waits takes less than this part of the time.
-const IDLE: u128 = 100;
+const IDLE: u128 = 10;
 
 /// The note that a program with many turns has this one: it identifies the program's processes. It
 /// is removed when this is dropped.

@@ -8,6 +8,7 @@ use super::{Draft, Status, budget, close, finish, permission, resume};
 use crate::fields;
 use crate::handoff::{About, State};
 use crate::team;
+use crate::workflow::file::nearest;
 use crate::{
     Event, Fields, Handoff, HandoffId, Ignored, Outcome, Party, Reply, Response, TurnResult,
 };
@@ -39,7 +40,15 @@ pub(crate) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply 
     let Some(handoff) = draft.run.handoff(id).filter(asked) else {
         return Reply::Ignored(Ignored::NotOpen);
     };
-    let about = handoff.offer.question.clone().unwrap_or_default().about;
+    let question = handoff.offer.question.clone().unwrap_or_default();
+    let is_free = matches!(question.about, About::Inputs | About::Team(_));
+    let options = if is_free { &[] } else { question.options.as_slice() };
+    if let Some(meant) = misspelled(options, &answer.text) {
+        let complaint =
+            format!("`{}` is none of the options: did you mean `{meant}`?", answer.text);
+        return Reply::Unfit { complaints: vec![complaint] };
+    }
+    let about = question.about;
     let response = match response(handoff, &answer) {
         Ok(response) => response,
         Err(complaints) => return Reply::Unfit { complaints },
@@ -61,6 +70,17 @@ pub(crate) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply 
         About::Team(about) => team::answered(draft, id, &about, &answer, response.outputs),
     }
     Reply::Answered
+}
+
+/// The option that somebody meant who typed nearly that: any other text is an answer in their own words,
+/// and `sotp` would be one.
+fn misspelled<'a>(options: &'a [String], text: &str) -> Option<&'a str> {
+    let word = text.trim().to_lowercase();
+    let is_option = options.iter().any(|option| option.to_lowercase() == word);
+    if is_option || word.len() < 4 || word.contains(char::is_whitespace) {
+        return None;
+    }
+    nearest(&word, options.iter().map(String::as_str))
 }
 
 /// Builds the response: the text fills the one input that was asked for, or `answer` if none was
@@ -132,7 +152,9 @@ fn confirm(draft: &mut Draft, source: HandoffId, word: &str, result: TurnResult)
 #[cfg(test)]
 mod tests {
     use crate::run::story::{RELAY, Story, ask, done, h, pass};
-    use crate::{Kind, Offer, Outcome, Party, Question, Reason, Status, TurnResult};
+    use crate::{
+        Fields, Input, Kind, Offer, Outcome, Party, Question, Reason, Reply, Status, TurnResult,
+    };
 
     fn escalation(blocking: bool) -> Offer {
         let question = Question {
@@ -146,6 +168,21 @@ mod tests {
         let kind = if blocking { Kind::Delegate } else { Kind::Transfer };
         let offer = Offer::new(Party::from("?"), Party::Human, kind, Reason::Escalation);
         Offer { question: Some(question), ..offer }
+    }
+
+    #[test]
+    fn b_19_a_misspelled_option_is_not_an_answer_in_own_words() {
+        let mut story = Story::new(RELAY);
+        story.breaks(h(1), crate::FailureKind::Fatal);
+        let answer = |text: &str| Input::Answer {
+            handoff: h(2),
+            values: Fields::new(),
+            text: text.into(),
+            by: "ada".into(),
+        };
+        assert!(matches!(story.reply(answer("sotp")), Reply::Unfit { .. }));
+        assert_eq!(story.reply(answer("stop")), Reply::Answered);
+        assert_eq!(story.status(), Status::Failed);
     }
 
     #[test]

@@ -286,6 +286,8 @@ fn version(world: &World, at: &str) -> String {
     let ticks = || world.read("ticks").lines().map(str::to_owned).collect::<Vec<_>>();
     let from = ticks().len();
     until(&format!("{at}: one version of everything"), || {
+        // One that is still to be killed may go when its runs continue.
+        world.run(&["up"]).ok();
         let (ticks, source, program) = (ticks(), of("source.sh"), of("bin/program"));
         let mut last = ticks.iter().skip(from).rev().take(3);
         let is_calm = ticks.len() > from + 3 && last.all(|tick| *tick == program);
