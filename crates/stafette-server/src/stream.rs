@@ -42,6 +42,9 @@ const CLOSED: usize = 1024;
 /// Name of the line in the place of an event that is damaged.
 const DAMAGED: &str = "event_damaged";
 
+/// Name of the last line of a stream that cannot be read on.
+const UNREADABLE: &str = "store_unreadable";
+
 pub(crate) fn routes() -> ApiRouter<Edge> {
     let about = |id, summary| named("events", id, summary);
     ApiRouter::new()
@@ -345,8 +348,9 @@ impl Tail {
                         None => self.engine.store().feed(self.position, PAGE).await,
                     };
                     match read {
-                        Err(ReadError::Damaged { source }) => return self.damaged(source),
-                        page => page.ok().filter(|page| run.is_some() || !page.is_empty())?,
+                        Err(ReadError::Damaged { source }) => return Some(self.damaged(source)),
+                        Err(error) => return Some(self.unreadable(&error)),
+                        Ok(page) => Some(page).filter(|page| run.is_some() || !page.is_empty())?,
                     }
                 }
                 (Place::Now(feed), _) => feed.next().await.ok()??,
@@ -405,9 +409,11 @@ impl Tail {
         Some(lines)
     }
 
-    /// Names a damaged event at its place, and goes on after it. `None` if nothing more can be read.
-    fn damaged(mut self, damage: Damage) -> Option<(Vec<Line>, Self)> {
-        let Damage::Event { run, seq, position } = damage else { return None };
+    /// Names a damaged event at its place, and goes on after it, if anything more can be read.
+    fn damaged(mut self, damage: Damage) -> (Vec<Line>, Self) {
+        let Damage::Event { run, seq, position } = damage else {
+            return self.unreadable(&damage);
+        };
         let why = damage.to_string();
         let body = json!({ "position": position, "run": run, "seq": seq, "why": why,
                            "event": DAMAGED, "fix": "restore the store from a backup" });
@@ -416,7 +422,16 @@ impl Tail {
             self.place = Place::End;
         }
         let number = if self.run.is_some() { self.seq } else { self.position };
-        Some((vec![Line { number, name: DAMAGED.to_owned(), body: body.to_string() }], self))
+        (vec![Line { number, name: DAMAGED.to_owned(), body: body.to_string() }], self)
+    }
+
+    /// Ends the stream with a line that says why: one that just ended would look complete.
+    fn unreadable(mut self, error: &dyn std::error::Error) -> (Vec<Line>, Self) {
+        self.place = Place::End;
+        let number = if self.run.is_some() { self.seq } else { self.position };
+        let body = json!({ "event": UNREADABLE, "run": self.run, "why": error.to_string(),
+                           "fix": "see `stafette doctor`, and restore the store from a backup" });
+        (vec![Line { number, name: UNREADABLE.to_owned(), body: body.to_string() }], self)
     }
 
     async fn past(&mut self, run: RunId) -> Result<Vec<Stored>, ReadError> {
