@@ -64,12 +64,13 @@ pub(crate) async fn run(job: Job, mut link: Link) {
         PromptVia::Stdin => prompt.as_str(),
         PromptVia::Argument => "",
     };
-    let (mut group, outputs) = match Group::start_fed(&job, &command, input).await {
+    // The pipes stay open until the end: an agent that is asked to end may still write to them.
+    let (mut group, mut outputs) = match Group::start_fed(&job, &command, input).await {
         Ok(started) => started,
         Err(failed) => return link.tell(*failed).await,
     };
     let mut hearing = Hearing::new(&job, word, native, link.receipts());
-    match hearing.listen(&mut group, outputs, &mut link).await {
+    match hearing.listen(&mut group, &mut outputs, &mut link).await {
         Some(Ending::Left(status)) => link.tell(hearing.end(status, &link).await).await,
         Some(Ending::Stalled) => {
             group.end().await;
@@ -175,10 +176,10 @@ impl Hearing {
     async fn listen(
         &mut self,
         group: &mut Group,
-        outputs: Outputs,
+        outputs: &mut Outputs,
         link: &mut Link,
     ) -> Option<Ending> {
-        let Outputs { mut output, mut errors } = outputs;
+        let Outputs { output, errors } = outputs;
         let (mut output_ended, mut errors_ended) = (false, false);
         let (mut output_chunk, mut errors_chunk) = (vec![0; CHUNK], vec![0; CHUNK]);
         let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);

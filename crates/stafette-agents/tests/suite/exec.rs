@@ -5,7 +5,7 @@ use stafette_core::handoff::Receipt;
 use stafette_core::workflow::{PromptVia, ResultFormat, Runner};
 use stafette_core::{FailureKind, Outcome};
 
-use crate::world::{World, failed, finished, run};
+use crate::world::{World, failed, finished, hears, run};
 use stafette_agents::{Job, Signal};
 
 fn shell(world: &World, script: &str) -> Job {
@@ -133,4 +133,15 @@ async fn b_02_a_command_that_reports_by_its_own_channel_is_not_silent() {
     });
     assert_eq!(finished(job).await.response.summary, "done");
     reports.abort();
+}
+
+#[tokio::test]
+async fn b_02_a_command_that_is_asked_to_end_may_tidy_up() {
+    let world = World::new();
+    let script = "trap 'echo leaving; echo leaving >&2; touch tidied; exit 1' TERM; echo begun; \
+                  while :; do sleep 0.02; done";
+    let mut session = stafette_agents::start(shell(&world, script));
+    hears(&mut session, "begun").await;
+    session.stop().await;
+    assert!(world.work().join("tidied").exists());
 }
