@@ -53,7 +53,7 @@ impl Engine {
         if !cfg!(target_os = "linux") {
             return None;
         }
-        let scratch = &self.settings().scratch;
+        let agents = &self.shared().agents;
         let author = |run, agent, handoff| Author {
             run: Some(run),
             agent: Some(agent),
@@ -62,8 +62,7 @@ impl Engine {
         };
         let at_work = self.living().iter().find_map(|run| {
             let mut orders = run.outbox();
-            let order =
-                orders.find(|order| tell::belongs(process, scratch, order.key, &order.agent))?;
+            let order = orders.find(|order| agents.belongs(process, order.key, &order.agent))?;
             Some(author(order.key.run, order.agent.clone(), Some(order.key.handoff)))
         });
         at_work.or_else(|| {

@@ -85,9 +85,13 @@ static JUMPED: AtomicU64 = AtomicU64::new(0);
 
 /// The time that a clock has skipped: it shows more than has passed.
 fn jump(anchor: Option<(Time, Instant)>, wall: Time, at: Instant) -> Option<Millis> {
-    let (moment, since) = anchor?;
-    let passed = u64::try_from(at.saturating_duration_since(since).as_millis()).ok()?;
-    Some(wall.since(moment + Millis(passed))).filter(|skipped| *skipped >= JUMP)
+    Some(wall.since(reached(anchor?, at))).filter(|skipped| *skipped >= JUMP)
+}
+
+/// The anchor's time, and what has passed since.
+fn reached((moment, since): (Time, Instant), at: Instant) -> Time {
+    let passed = at.saturating_duration_since(since).as_millis();
+    moment + Millis(u64::try_from(passed).unwrap_or(u64::MAX))
 }
 
 /// Time continues from `moment` at least: what is recorded there is not in the future for us.
@@ -124,13 +128,10 @@ static ANCHOR: Mutex<Option<(Time, Instant)>> = Mutex::new(None);
 /// The wall's time, or the anchor's and what has passed since where that is later; with the anchor for
 /// the next time.
 fn onward(anchor: Option<(Time, Instant)>, wall: Time, at: Instant) -> (Time, (Time, Instant)) {
-    let Some((moment, since)) = anchor else { return (wall, (wall, at)) };
-    let passed = at.saturating_duration_since(since).as_millis();
-    let reached = moment + Millis(u64::try_from(passed).unwrap_or(u64::MAX));
-    match wall >= reached {
-        true => (wall, (wall, at)),
+    match anchor.map(|anchor| (reached(anchor, at), anchor)) {
         // Kept as it is: what is less than a millisecond each time adds up.
-        false => (reached, (moment, since)),
+        Some((reached, anchor)) if wall < reached => (reached, anchor),
+        _ => (wall, (wall, at)),
     }
 }
 

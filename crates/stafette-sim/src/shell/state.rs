@@ -200,6 +200,7 @@ impl State {
         let name = self.name(turn);
         self.tell(format_args!("{name} starts, delivery {deliveries}"));
         *self.starts.entry(turn).or_default() += 1;
+        self.note("turn started");
         if deliveries > 1 {
             self.note("redelivery");
         }
@@ -275,7 +276,7 @@ impl State {
             crashes: self.crashes,
             virtual_ms: self.now.since(EPOCH).0,
             events: 0,
-            handoffs: u64::from(starts),
+            handoffs: self.acknowledged.len() as u64,
             ended_as: "ended".into(),
             why: format!("{starts} starts of {} turns", self.starts.len()),
             counts: self.counts.clone(),

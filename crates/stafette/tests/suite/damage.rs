@@ -2,18 +2,7 @@
 
 use std::fs;
 
-use crate::world::{World, until_so};
-
-/// An agent that says that it works, and does so until the project has a file `go`.
-const WAITS: &str = r#"
-[workflow]
-name = "waits"
-entry = "one"
-[agents.one]
-runner = "exec"
-result = "exit"
-command = ["sh", "-c", "touch begun; while [ ! -e go ]; do sleep 0.01; done"]
-"#;
+use crate::world::{WAITS, World, until_so};
 
 /// Changes one digit of the event in which a run's first turn was ordered.
 fn damage(world: &World, run: &str) {

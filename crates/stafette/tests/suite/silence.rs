@@ -3,18 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
-use crate::world::{Said, World, program, until_so};
-
-/// An agent that works until the project has a file `go`.
-const WAITS: &str = r#"
-[workflow]
-name = "waits"
-entry = "one"
-[agents.one]
-runner = "exec"
-result = "exit"
-command = ["sh", "-c", "touch begun; while [ ! -e go ]; do sleep 0.01; done"]
-"#;
+use crate::world::{Said, WAITS, World, program, until_so};
 
 fn begin(world: &World, arguments: &[&str], input: Stdio) -> Child {
     let mut command = world.command(program());

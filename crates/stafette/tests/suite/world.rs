@@ -74,6 +74,17 @@ result = "exit"
 command = ["sh", "-c", "true"]
 "#;
 
+/// An agent that notes that it has begun, and works until the project has a file `go`.
+pub(crate) const WAITS: &str = r#"
+[workflow]
+name = "waits"
+entry = "one"
+[agents.one]
+runner = "exec"
+result = "exit"
+command = ["sh", "-c", "touch begun; while [ ! -e go ]; do sleep 0.01; done"]
+"#;
+
 impl World {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
