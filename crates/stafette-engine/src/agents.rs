@@ -99,6 +99,9 @@ impl Engine {
         living.retain(|run| !run.status().is_final());
         let now = clock::now();
         let mut views: Vec<AgentView> = living.iter().flat_map(|run| of_run(now, run)).collect();
+        if self.stopped_runs() > 0 {
+            views.iter_mut().for_each(stop);
+        }
         // Active runs are among the newest, so as many rows more have to be read.
         let mut rows = self.runs(finished.saturating_add(living.len())).await?;
         rows.retain(|row| is_over(row) && living.iter().all(|run| run.id != row.run));
@@ -109,6 +112,15 @@ impl Engine {
             place(a).cmp(&place(b)).then_with(|| a.agent.cmp(&b.agent))
         });
         Ok(views)
+    }
+}
+
+/// Nothing is started for it until somebody continues its run.
+fn stop(view: &mut AgentView) {
+    view.status = "stopped".to_owned();
+    if view.group == Group::Working {
+        view.group = Group::Waiting;
+        view.doing = "stopped: continues with its run".to_owned();
     }
 }
 

@@ -274,12 +274,20 @@ impl Engine {
     pub async fn view(&self, run: RunId) -> Result<(RunView, Option<String>), EngineError> {
         let row = self.store.run(run).await?;
         let stored = row.as_ref().map_or(0, |row| row.seq);
-        let stopped = self.damaged.of(run).map(|damage| format!("stopped: {damage}"));
-        match (row, self.caught_up(run, stored).await) {
-            (_, Some(shown)) => Ok((RunView::of(&shown.run), shown.trouble.or(stopped))),
-            (Some(row), None) => Ok((parse(row.seq, &row.body)?, stopped)),
-            (None, None) => Err(EngineError::NoRun { run: run.to_string() }),
-        }
+        let damage = self.damaged.of(run).map(|damage| format!("stopped: {damage}"));
+        let (view, trouble) = match (row, self.caught_up(run, stored).await) {
+            (_, Some(shown)) => (RunView::of(&shown.run), shown.trouble.or(damage)),
+            (Some(row), None) => (parse(row.seq, &row.body)?, damage),
+            (None, None) => return Err(EngineError::NoRun { run: run.to_string() }),
+        };
+        Ok((self.or_stopped(view), trouble))
+    }
+
+    /// The view, marked if nothing of its run is started at the moment.
+    fn or_stopped(&self, view: RunView) -> RunView {
+        let is_held = self.is_held() && self.lock().contains_key(&view.run);
+        let stopped = !view.is_over() && (is_held || self.damaged.of(view.run).is_some());
+        RunView { stopped, ..view }
     }
 
     /// The state of a run, from memory or from the store.
@@ -332,7 +340,7 @@ impl Engine {
         limit: usize,
     ) -> Result<Vec<RunView>, EngineError> {
         let rows = self.store.runs(RunFilter { status, after, limit }).await?;
-        rows.iter().map(|row| parse(row.seq, &row.body)).collect()
+        rows.iter().map(|row| Ok(self.or_stopped(parse(row.seq, &row.body)?))).collect()
     }
 
     /// The run that a person means: its id, some of its digits, or the newest one for `None`.
@@ -422,6 +430,7 @@ impl Engine {
         }
         legs.reverse();
         let outcome = match (&view.why, &view.waiting_on) {
+            _ if view.stopped => "stopped".to_owned(),
             (Some(why), _) => format!("{}: {why}", view.status),
             (None, Some(on)) => format!("{} for {on}", view.status),
             (None, None) => view.status,
@@ -536,7 +545,13 @@ impl Engine {
     /// How many runs wait for [`Engine::release`].
     #[must_use]
     pub fn stopped_runs(&self) -> usize {
-        if *self.released.borrow() { 0 } else { self.lock().len() }
+        if self.is_held() { self.lock().len() } else { 0 }
+    }
+
+    /// True until [`Engine::release`].
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        !*self.released.borrow()
     }
 
     /// Takes a run over, with the turns of all runs that an earlier process has left.

@@ -44,6 +44,7 @@ mod place;
 mod record;
 mod redaction;
 mod self_program;
+mod serve;
 mod task;
 mod terminals;
 mod tokens;

@@ -24,6 +24,10 @@ pub struct RunView {
     pub request: String,
     /// The status of the run, as one word.
     pub status: String,
+    /// True while nothing of it is started: it waits until somebody continues it, or its events are
+    /// damaged.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
     /// The reason why it waits; `None` when it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_on: Option<String>,
@@ -95,6 +99,7 @@ impl RunView {
             workflow: run.workflow.workflow.name.clone(),
             request: run.request.clone(),
             status: status.word().to_owned(),
+            stopped: false,
             waiting_on: status.waiting_on().map(str::to_owned),
             why: ending,
             generation: run.team.lineage.as_ref().map(|lineage| lineage.number),

@@ -50,8 +50,10 @@ pub(crate) struct Health {
     /// Number of connected MCP clients; only for identified callers.
     #[serde(skip_serializing_if = "Option::is_none")]
     mcp_sessions: Option<usize>,
-    /// The number of unfinished runs that wait until somebody continues them, for those who are known
-    /// here.
+    /// True if the daemon only shows what exists, until somebody acts; only for identified callers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<bool>,
+    /// Number of unfinished runs that wait until somebody continues them; only for identified callers.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped_runs: Option<usize>,
     /// Number of runs whose stored events are damaged; only for identified callers.
@@ -70,6 +72,7 @@ async fn alive(State(edge): State<Edge>, principal: Principal) -> Json<Health> {
         version: known.then_some(env!("CARGO_PKG_VERSION")),
         pid: known.then(std::process::id),
         mcp_sessions,
+        held: known.then(|| edge.engine.is_held()),
         stopped_runs: known.then(|| edge.engine.stopped_runs()),
         damaged_runs: known.then(|| edge.engine.damaged_runs()),
     })

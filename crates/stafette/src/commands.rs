@@ -182,6 +182,21 @@ pub(crate) fn segment(text: &str) -> String {
         .collect()
 }
 
+/// The number of unfinished runs that wait to be continued.
+pub(crate) async fn stopped_runs(client: &crate::client::Client) -> Result<u64, Failure> {
+    let health: serde_json::Value = client.get("/healthz").await?;
+    Ok(health["stopped_runs"].as_u64().unwrap_or(0))
+}
+
+/// Tells that stopped runs continue with what was asked for.
+pub(crate) fn say_continued(context: &Context, runs: u64) {
+    match runs {
+        0 => {}
+        1 => context.output.say("1 stopped run continues"),
+        runs => context.output.say(&format!("{runs} stopped runs continue")),
+    }
+}
+
 /// Connects to the daemon of the present project, and starts it when none runs. Prints a notice
 /// when it has runs that wait to be continued.
 pub(crate) async fn daemon(context: &Context) -> Result<crate::client::Client, Failure> {

@@ -25,6 +25,7 @@ use stafette_store::Store;
 use stafette_telemetry::rotation;
 use tokio::net::UnixListener;
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
 use crate::cli;
 use crate::client::Client;
@@ -32,6 +33,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::project::Project;
 use crate::store::{self, Home};
+use crate::window::Signals;
 use crate::{log, trust};
 use background_tasks::BackgroundTasks;
 use door::Wanted;
@@ -65,6 +67,21 @@ pub(crate) async fn start(
     wait_until_down(project, client).await?;
     let child = spawn(project, arguments)?;
     wait_until_up(project, client, child).await
+}
+
+/// Ends a daemon that only shows what exists: whoever works in the foreground needs its place. One
+/// that works is left alone.
+pub(crate) async fn end_held(project: &Project) -> Result<(), Failure> {
+    let client = Client::new(&project.socket());
+    if !client.is_up().await? {
+        return Ok(());
+    }
+    let health: Value = client.get("/healthz").await?;
+    if health["held"] != true {
+        return Ok(());
+    }
+    let _: Value = client.post("/v1/stop", &json!({})).await?;
+    wait_until_gone(project, &client, &health["pid"]).await
 }
 
 /// Connects to the project's daemon, if one runs.
@@ -217,6 +234,15 @@ pub(crate) struct Daemon {
     pub(crate) held: bool,
 }
 
+/// A daemon that callers can reach.
+#[derive(Debug)]
+struct Open {
+    /// The address of its page, if it has one.
+    url: Option<String>,
+    ground: Ground,
+    tasks: [JoinHandle<()>; 2],
+}
+
 impl Daemon {
     /// Runs until it is asked to stop.
     pub(crate) async fn run(
@@ -257,63 +283,68 @@ impl Daemon {
             around.with(stages, &engine);
         }
         let socket = project.socket();
-        // This process holds the lock, so an existing socket is that of a dead daemon.
-        let _ = fs::remove_file(&socket);
-        let bound = project.make_socket_folder().and_then(|()| UnixListener::bind(&socket));
-        let listener = bound.map_err(|error| {
-            Failure::failed(format!("The socket {} cannot be made", socket.display()))
-                .because(&error)
-        })?;
-        restrict(&socket);
-        ground.note(&socket);
-        ground.note(&state.join("knowledge.db"));
-        let server = tokio::spawn(edge.clone().serve(listener));
-        // The interface is open before the first agent starts.
-        if !self.held {
-            engine.release();
-        }
-        let url = match self.wanted(project)? {
-            Some(wanted) => Some(wanted.open(&edge).await?),
-            None => {
-                // A browser may wait at the address of the last daemon's page.
-                if !self.private {
-                    edge.reopen().await;
-                }
-                None
-            }
-        };
-        let scrubbing = tokio::spawn(scrub::whole(engine.clone()));
-        crash::arm();
-        match (&url, output.json && !self.private) {
-            (_, true) => {
-                output.data(&json!({ "url": url, "pid": std::process::id(), "socket": socket }))
-            }
-            (Some(url), false) => output.say(&format!("ready on {url}")),
-            (None, false) if !self.private => output.say(&format!("ready on {}", socket.display())),
-            _ => {}
-        }
-        ready();
-        let lost = tokio::select! {
-            () = told_to_stop(&stop) => None,
-            lost = ground.lost(&**engine.store()) => Some(lost),
-        };
-        match &lost {
-            None => around.end().await,
-            // What is at their places now is not theirs to write.
-            Some(_) => drop(around),
-        }
-        server.abort();
-        scrubbing.abort();
-        engine.stop_own().await;
-        if ground.owns(&socket) {
+        let open = async || {
+            // This process holds the lock, so an existing socket is that of a dead daemon.
             let _ = fs::remove_file(&socket);
-        }
-        engine.stop().await;
+            let bound = project.make_socket_folder().and_then(|()| UnixListener::bind(&socket));
+            let listener = bound.map_err(|error| {
+                Failure::failed(format!("The socket {} cannot be made", socket.display()))
+                    .because(&error)
+            })?;
+            restrict(&socket);
+            ground.note(&socket);
+            ground.note(&state.join("knowledge.db"));
+            let url = match self.wanted(project)? {
+                Some(wanted) => Some(wanted.open(&edge).await?),
+                None => {
+                    // A browser may wait at the address of the last daemon's page.
+                    if !self.private {
+                        edge.reopen().await;
+                    }
+                    None
+                }
+            };
+            let server = tokio::spawn(edge.clone().serve(listener));
+            Ok(Open { url, ground, tasks: [server, tokio::spawn(scrub::whole(engine.clone()))] })
+        };
+        let until = async |open: &Open| {
+            crash::arm();
+            self.announce(&output, open.url.as_deref(), &socket);
+            ready();
+            tokio::select! {
+                () = told_to_stop(&stop) => None,
+                lost = open.ground.lost(&**engine.store()) => Some(lost),
+            }
+        };
+        let close = async |open: Open, lost: &Option<Failure>| {
+            match lost {
+                None => around.end().await,
+                // What is at their places now is not theirs to write.
+                Some(_) => drop(around),
+            }
+            open.tasks.iter().for_each(tokio::task::JoinHandle::abort);
+            if open.ground.owns(&socket) {
+                let _ = fs::remove_file(&socket);
+            }
+        };
+        let lost = engine.serve(self.held, open, until, close).await?;
         if lost.is_none() {
             watch.end().await;
         }
         engine.store().close().await;
         lost.map_or(Ok(()), Err)
+    }
+
+    /// Says where it is reached.
+    fn announce(&self, output: &Output, url: Option<&str>, socket: &Path) {
+        match (url, output.json && !self.private) {
+            (_, true) => {
+                output.data(&json!({ "url": url, "pid": std::process::id(), "socket": socket }));
+            }
+            (Some(url), false) => output.say(&format!("ready on {url}")),
+            (None, false) if !self.private => output.say(&format!("ready on {}", socket.display())),
+            _ => {}
+        }
     }
 
     /// Starts the team's own program, if the workflow has one.
@@ -438,15 +469,9 @@ fn restrict(socket: &Path) {
 }
 
 async fn told_to_stop(stop: &Notify) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut terminate), Ok(mut interrupt)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        return stop.notified().await;
-    };
+    let Ok(mut signals) = Signals::new() else { return stop.notified().await };
     tokio::select! {
         () = stop.notified() => {}
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+        () = signals.any() => {}
     }
 }

@@ -30,10 +30,11 @@ pub(crate) fn with_question(offer: Offer) -> Offer {
 }
 
 pub(crate) fn question_of(offer: &Offer) -> Question {
-    let details = match (offer.missing.is_empty(), offer.detail.is_empty()) {
-        (false, _) => format!("{} needs {}", offer.from, wanted(offer)),
-        (true, false) => offer.detail.clone(),
-        (true, true) => offer.summary.clone(),
+    let said = [&offer.detail, &offer.summary].into_iter().find(|said| !said.trim().is_empty());
+    let details = match said {
+        _ if !offer.missing.is_empty() => format!("{} needs {}", offer.from, wanted(offer)),
+        Some(said) => said.clone(),
+        None => format!("{} hands over to a person, and gives no question", offer.from),
     };
     let plain = Question {
         reason: offer.reason.as_str().to_owned(),
@@ -144,6 +145,14 @@ mod tests {
         assert!(question.inputs.is_empty(), "it carries its words and nothing else");
         story.person_says(h(2), "retry").done(h(1));
         assert_eq!(story.status(), Status::Succeeded);
+    }
+
+    #[test]
+    fn b_13_a_person_is_never_asked_with_an_empty_line() {
+        let mut story = Story::new(RELAY);
+        story.hands(h(1), vec![crate::run::story::ask("human")]);
+        let asked = story.question(h(2)).details.clone();
+        assert_eq!(asked, "planner hands over to a person, and gives no question");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One life of the daemon, and the people who use it.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use stafette_core::workflow::Budget;
 use stafette_core::{Fields, Input, RunId, Workflow};
 use stafette_engine::{Engine, Plugins, Settings, clock, crash};
 use tokio::runtime::Builder;
+use tokio::time::Instant;
 
 use super::OldFault;
 use super::crew::Crew;
@@ -102,7 +104,7 @@ impl Life {
         self.state().door = None;
     }
 
-    /// The steps of the daemon, in its order: nothing is started before agents can report.
+    /// The daemon, as far as it decides and waits.
     async fn daemon(&self) {
         let store = self.state().store.clone();
         let access = Access { inner: store, state: Arc::clone(&self.state), life: self.number };
@@ -118,40 +120,41 @@ impl Life {
         };
         let opened = Engine::open_with(Arc::new(access), settings, plugins).await;
         let engine = opened.expect("the store can be read");
-        crew.take_over();
-        self.state().door = Some(engine.clone());
-        if !self.is_held {
-            engine.release();
-        }
+        let open = async || {
+            crew.take_over();
+            self.state().door = Some(engine.clone());
+            Ok::<_, Infallible>(())
+        };
+        let until = async |(): &()| self.until(&engine).await;
+        let close = async |(), _: &Instant| self.state().door = None;
+        let Ok(since) = engine.serve(self.is_held, open, until, close).await;
+        engine.store().close().await;
+        self.stopped(since.elapsed());
+    }
+
+    /// Returns once the daemon is asked to stop, and when that was. A kill ends it here.
+    async fn until(&self, engine: &Engine) -> Instant {
         match self.end {
             End::Killed(after) | End::Down(after) => {
-                let after = tokio::time::sleep(after);
-                tokio::select! {
-                    biased;
-                    () = after => {}
-                    () = self.people(&engine) => {}
-                }
+                let _ = tokio::time::timeout(after, self.people(engine)).await;
             }
             End::Done => {
-                let done = tokio::time::timeout(LONGEST, self.people(&engine)).await.is_ok();
+                let done = tokio::time::timeout(LONGEST, self.people(engine)).await.is_ok();
                 let mut state = self.state();
                 state.now = clock::now();
                 state.law(done, "every run ends", || "some did not".to_owned());
                 state.finish();
             }
         }
-        match self.end {
-            End::Killed(_) => self.state().kill(),
-            End::Down(_) | End::Done => self.stop(&engine).await,
+        if let End::Killed(_) = self.end {
+            self.state().kill();
+            // The notice of its death ends the runtime.
+            return std::future::pending().await;
         }
+        Instant::now()
     }
 
-    async fn stop(&self, engine: &Engine) {
-        self.state().door = None;
-        let since = tokio::time::Instant::now();
-        engine.stop().await;
-        let took = since.elapsed();
-        engine.store().close().await;
+    fn stopped(&self, took: Duration) {
         let mut state = self.state();
         state.now = clock::now();
         state.note("stopped");

@@ -16,6 +16,7 @@ use crate::daemon::{self, Daemon};
 use crate::exit::{Exit, Failure};
 use crate::output::{Tone, plain, short};
 use crate::project::{Project, person};
+use crate::window::Signals;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Run) -> Result<Exit, Failure> {
     let project = context.project()?;
@@ -23,6 +24,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Run) -> Result<Exit, 
         let client = daemon::reach(&project).await?;
         return start(context, &client, &arguments).await;
     }
+    daemon::end_held(&project).await?;
     let client = Client::new(&project.socket());
     let ready = Arc::new(Notify::new());
     let told = ready.clone();
@@ -71,7 +73,9 @@ async fn start(context: &Context, client: &Client, arguments: &cli::Run) -> Resu
         "tokens": arguments.tokens,
         "by": person(),
     });
+    let stopped = super::stopped_runs(client).await?;
     let started: Value = client.post("/v1/runs", &body).await?;
+    super::say_continued(context, stopped);
     let run = started["run"].as_str().unwrap_or_default().to_owned();
     if arguments.detach {
         match context.output.json {
@@ -99,9 +103,12 @@ async fn until_interrupted(
     run: &str,
     seen: impl Future<Output = Result<Exit, Failure>>,
 ) -> Result<Exit, Failure> {
+    let mut signals = Signals::new().map_err(|error| {
+        Failure::failed("Signals cannot be received").because(&error)
+    })?;
     tokio::select! {
         exit = seen => exit,
-        _ = tokio::signal::ctrl_c() => {
+        () = signals.any() => {
             let short = run.get(run.len().saturating_sub(8)..).unwrap_or(run);
             context.output.say(&format!(
                 "detached, and the run continues: `stafette resume {short}` shows it again, \
@@ -147,7 +154,9 @@ pub(crate) async fn resume(context: &Context, arguments: cli::OneRun) -> Result<
         let path = run_path(Some(&view.run.to_string()), "/unpause");
         let _: Value = client.post(&path, &json!({ "by": person() })).await?;
     }
-    let _: Value = client.post("/v1/continue", &json!({})).await?;
+    let continued: Value = client.post("/v1/continue", &json!({})).await?;
+    let others = continued["runs"].as_u64().unwrap_or(0).saturating_sub(u64::from(view.stopped));
+    super::say_continued(context, others);
     let run = view.run.to_string();
     until_interrupted(context, &run, follow(context, &client, &run, false)).await
 }

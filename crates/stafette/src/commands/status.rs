@@ -47,6 +47,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::OneRun) -> Result<Exi
 
 fn words(view: &RunView) -> String {
     match &view.waiting_on {
+        _ if view.stopped => "stopped".to_owned(),
         Some(on) => format!("waiting for {on}"),
         None => view.status.clone(),
     }

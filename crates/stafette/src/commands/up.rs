@@ -12,6 +12,10 @@ pub(crate) async fn run(context: &Context, arguments: cli::Up) -> Result<Exit, F
     let project = context.project()?;
     let cli::Up { foreground, door, trusted, held } = arguments;
     if foreground {
+        // The one that a reader started gives way; a second one that would only show does not.
+        if !held {
+            daemon::end_held(&project).await?;
+        }
         let daemon = Daemon { door, trusted, private: false, held };
         daemon.run(&project, context.output, || {}).await?;
         return Ok(Exit::Ok);
@@ -24,16 +28,18 @@ pub(crate) async fn run(context: &Context, arguments: cli::Up) -> Result<Exit, F
         daemon::start(&project, &client, &extra).await?;
     }
     let health: Value = client.get("/healthz").await?;
-    if health["stopped_runs"].as_u64().is_some_and(|stopped| stopped > 0) {
-        let _: Value = client.post("/v1/continue", &json!({})).await?;
-    }
+    let continued: Value = client.post("/v1/continue", &json!({})).await?;
     match context.output.json {
-        true => context
-            .output
-            .data(&json!({ "running": true, "pid": health["pid"], "was_running": running })),
+        true => context.output.data(&json!({
+            "running": true,
+            "pid": health["pid"],
+            "was_running": running,
+            "continued": continued["runs"],
+        })),
         false => {
             let word = if running { "runs already" } else { "runs" };
             context.output.say(&format!("the daemon {word}, pid {}", health["pid"]));
+            super::say_continued(context, continued["runs"].as_u64().unwrap_or(0));
         }
     }
     Ok(Exit::Ok)

@@ -110,6 +110,10 @@ fn b_22_looking_at_stopped_runs_starts_nothing() {
         let said = world.run(look).ok();
         assert!(said.err.contains("1 run is stopped: `stafette up` continues it"), "{said:?}");
     }
+    let listed = world.run(&["status"]).ok();
+    assert!(listed.out.contains("stopped") && !listed.out.contains("running"), "{listed:?}");
+    let view = &world.run(&["status", "--json"]).ok().json()[0];
+    assert_eq!((&view["status"], &view["stopped"]), (&"running".into(), &true.into()), "{view}");
     world.run(&["cancel"]).ok();
     let view = &world.run(&["status", "--json"]).ok().json()[0];
     assert_eq!((&view["status"], begun.exists()), (&"cancelled".into(), false), "{view}");
@@ -124,9 +128,19 @@ fn b_22_a_stopped_run_continues_when_somebody_says_so() {
     world.run(&["down"]).ok();
     std::fs::remove_file(&begun).expect("it was there");
     world.run(&["status"]).ok();
-    world.run(&["up"]).ok();
+    let up = world.run(&["up"]).ok();
+    assert!(up.err.contains("1 stopped run continues"), "{up:?}");
     until_so("a is at work again", || begun.exists());
-    assert!(!world.run(&["status"]).ok().err.contains("stopped"));
+    let status = world.run(&["status"]).ok();
+    assert!(!status.err.contains("stopped") && status.out.contains("running"), "{status:?}");
+}
+
+#[test]
+fn b_22_somebody_who_has_looked_can_still_work_in_the_foreground() {
+    let world = world("cat >/dev/null; $S emit HANDOFF b");
+    world.run(&["status"]).ok();
+    world.run(&["run", "--foreground", "x"]).ok();
+    assert_eq!(world.read("ledger"), "a\nb\n");
 }
 
 /// A run that is followed in a process of its own, and what it says there.
@@ -137,8 +151,12 @@ fn followed(world: &World, arguments: &[&str]) -> std::process::Child {
 }
 
 fn interrupt(child: std::process::Child) -> (Option<i32>, String) {
+    tell("-INT", child)
+}
+
+fn tell(signal: &str, child: std::process::Child) -> (Option<i32>, String) {
     let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill").success());
+    assert!(Command::new("kill").args([signal, &pid]).status().expect("kill").success());
     let output = child.wait_with_output().expect("it ends");
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
@@ -161,6 +179,29 @@ fn b_22_ctrl_c_detaches_from_a_run_and_stops_one_in_the_foreground() {
     let (code, said) = interrupt(child);
     assert_eq!(code, Some(130), "{said}");
     assert!(said.contains("stopped; `stafette resume` continues the run"), "{said}");
+}
+
+#[test]
+fn b_22_a_terminal_that_closes_detaches_or_stops_like_ctrl_c() {
+    let world = world("cat >/dev/null; touch begun; exec sleep 98765");
+    let begun = world.project().join("begun");
+    for (foreground, signal, line) in [
+        (false, "-TERM", "detached, and the run continues"),
+        (false, "-HUP", "detached, and the run continues"),
+        (true, "-HUP", "stopped; `stafette resume` continues the run"),
+    ] {
+        let child = match foreground {
+            true => followed(&world, &["run", "--foreground", "x"]),
+            false => followed(&world, &["run", "x"]),
+        };
+        until_so("a is at work", || begun.exists());
+        let (code, said) = tell(signal, child);
+        assert_eq!(code, Some(130), "{said}");
+        assert!(said.contains(line), "{said}");
+        world.run(&["cancel"]).ok();
+        world.run(&["down"]).ok();
+        std::fs::remove_file(&begun).expect("it was there");
+    }
 }
 
 #[test]
