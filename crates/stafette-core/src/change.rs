@@ -4,6 +4,7 @@
 //! that concurrent edits by others are never overwritten.
 
 mod gate;
+mod own;
 mod path;
 
 use std::fmt;
@@ -18,6 +19,8 @@ use crate::{AgentName, HandoffId, Party, Reason, RunId, TurnOrder};
 
 pub use crate::workflow::changes::ChangeRules;
 pub use gate::{Gate, GateKind, gates, is_dependency, protection};
+pub use own::{is_lever, runs};
+pub(crate) use path::folded;
 pub use path::{BadPath, FilePath, collisions};
 
 /// The maximum number of files in a set.

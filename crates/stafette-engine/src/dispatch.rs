@@ -131,7 +131,7 @@ impl Sessions {
                 settings,
                 told,
                 agents,
-                rules: run.workflow.changes.clone(),
+                rules: run.workflow.change_rules(),
                 interceptor,
                 queue,
                 lease: Duration::from_millis(run.workflow.limits.lease.0),

@@ -324,7 +324,7 @@ impl Daemon {
         // Clients do not have to wait until it has settled.
         tokio::spawn(async move {
             engine.released().await;
-            if let Err(why) = engine.start_own(&own, &workflow.changes).await {
+            if let Err(why) = engine.start_own(&own, &workflow.change_rules()).await {
                 tracing::error!(%why, "the team's own program does not run");
             }
         });
