@@ -188,8 +188,8 @@ impl Harvest {
         self.response.is_some() || !self.offers.is_empty()
     }
 
-    /// True if the frame that is read counts nothing: a file that the agent displays can hold it.
-    fn is_idle(&self) -> bool {
+    /// True if the frame that is read is only shown: a file that the agent displays can hold it.
+    fn only_shows(&self) -> bool {
         self.printed && !self.trusted
     }
 
@@ -197,7 +197,7 @@ impl Harvest {
     pub(crate) fn signal(&mut self, kind: &str, payload: Value) -> Option<Signal> {
         match kind {
             "READY" => {
-                let note = self.is_idle().then(|| "READY (printed)".to_owned());
+                let note = self.only_shows().then(|| "READY (printed)".to_owned());
                 Some(Signal::Alive { note })
             }
             "ERROR" => self.error(&payload),
@@ -290,7 +290,7 @@ impl Harvest {
         }
     }
 
-    /// Takes a set of edits. It only proposes, so it needs no proof of its origin.
+    /// Takes a set of edits. One that is only printed needs a person's approval.
     fn change(&mut self, payload: Value) -> Option<Signal> {
         if self.sets == SETS {
             self.mistake(&format!("CHANGE: more than {SETS} sets in one turn"));
@@ -299,7 +299,8 @@ impl Harvest {
         match serde_json::from_value::<Proposal>(payload) {
             Ok(proposal) => {
                 self.sets += 1;
-                Some(Signal::Change(Box::new(proposal)))
+                let printed = self.only_shows();
+                Some(Signal::Change(Box::new(Proposal { printed, ..proposal })))
             }
             Err(error) => {
                 self.mistake(&format!("CHANGE: {error}"));
@@ -318,7 +319,7 @@ impl Harvest {
                 self.offers.push(Offer { from: self.agent.clone(), ..*offer });
             }
             Ok(Piece::Response(mut response)) => {
-                if self.is_idle() {
+                if self.only_shows() {
                     response.usage = Usage::default();
                 }
                 self.response = Some(Response { by: self.agent.clone(), ..*response });
@@ -331,7 +332,7 @@ impl Harvest {
 
     fn report(&mut self, payload: &Value) -> Signal {
         let dollars = payload.get("cost_usd").or_else(|| payload.get("usd"));
-        if !self.is_idle() {
+        if !self.only_shows() {
             self.usage += Usage {
                 tokens: payload.get("tokens").and_then(Value::as_u64).unwrap_or(0),
                 money: dollars
@@ -359,7 +360,7 @@ impl Harvest {
         let message = output::plain(&message, MESSAGE).unwrap_or_else(|| code.clone());
         self.trouble = Some(message.clone());
         self.alerts += 1;
-        let signal = match self.is_idle() {
+        let signal = match self.only_shows() {
             true => Signal::Printed(PrintedFrame::Error { code, message }),
             false => Signal::Alert { code, message },
         };

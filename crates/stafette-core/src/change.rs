@@ -251,6 +251,9 @@ pub struct Proposal {
     /// The set that it replaces, if it is a revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revises: Option<ChangeId>,
+    /// True if it was read from plain output, which any printed file can imitate.
+    #[serde(skip)]
+    pub printed: bool,
 }
 
 impl TurnOrder {

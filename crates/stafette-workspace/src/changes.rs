@@ -32,7 +32,7 @@ use std::time::{Duration, SystemTime};
 
 use stafette_core::Time;
 use stafette_core::change::{
-    BadPath, Change, ChangeId, ChangeRules, ChangeStatus, FilePath, Gate, GateKind, gates, runs,
+    BadPath, Change, ChangeId, ChangeRules, ChangeStatus, FilePath, Gate, gates, runs,
 };
 use stafette_core::team::change::told;
 use thiserror::Error;
@@ -278,8 +278,8 @@ impl Changes {
             status => return Err(ChangeError::Status { id, status, wanted: "applied" }),
         }
         // By today's rules, not only by those it was proposed under.
-        let foreign = change.gates.iter().filter(|gate| gate.kind == GateKind::Foreign).cloned();
-        let gates: Vec<Gate> = gates(&change.edits, rules).into_iter().chain(foreign).collect();
+        let origin = change.gates.iter().filter(|gate| gate.kind.is_of_origin()).cloned();
+        let gates: Vec<Gate> = gates(&change.edits, rules).into_iter().chain(origin).collect();
         match gates.is_empty() || change.approved_by.is_some() {
             true => Ok(()),
             false => Err(ChangeError::NeedsPerson { id, gates }),

@@ -199,7 +199,7 @@ export interface FileNote {
 
 /** Something that a person has to say yes to. */
 export interface Gate {
-  kind: 'deletion' | 'own_logic' | 'dependencies' | 'validation' | 'steering' | 'foreign'
+  kind: 'deletion' | 'own_logic' | 'dependencies' | 'validation' | 'steering' | 'foreign' | 'printed'
   file: string
 }
 

@@ -55,6 +55,7 @@ export function gateWords(gate: Change['gates'][number]): string {
     dependencies: 'changes dependencies in',
     validation: 'changes by what changes are validated:',
     steering: 'changes what agents and tools obey:',
+    printed: 'was only printed, and changes',
     foreign: 'was left by another orchestrator:',
   }[gate.kind]
   return `${what} ${gate.file}`

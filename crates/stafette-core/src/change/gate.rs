@@ -82,6 +82,16 @@ pub enum GateKind {
     Steering,
     /// The change was left by another orchestrator.
     Foreign,
+    /// The change was read from plain output, which any printed file can imitate.
+    Printed,
+}
+
+impl GateKind {
+    /// True if the gate is about the origin of the set, whatever its edits are.
+    #[must_use]
+    pub fn is_of_origin(self) -> bool {
+        matches!(self, GateKind::Foreign | GateKind::Printed)
+    }
 }
 
 /// A requirement for a person's approval.

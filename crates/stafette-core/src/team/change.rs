@@ -385,6 +385,7 @@ pub fn told(gates: &[Gate]) -> String {
                 format!("changes {}, by which changes are validated", gate.file)
             }
             GateKind::Steering => format!("changes {}, which agents and tools obey", gate.file),
+            GateKind::Printed => format!("changes {}, and was only printed", gate.file),
             GateKind::Foreign => format!("changes {} as another orchestrator left it", gate.file),
         })
         .collect();

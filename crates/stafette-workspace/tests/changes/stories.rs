@@ -276,6 +276,7 @@ async fn s4_06_a_revision_replaces_the_set_and_needs_a_new_yes() {
         author,
         reason: "a reason".to_owned(),
         revises,
+        printed: false,
     };
     let first = changes.propose(set("1\n", author(1), None), &rules()).await.expect("proposed");
     let again = changes.propose(set("1\n", author(1), None), &rules()).await.expect("the same");

@@ -119,7 +119,7 @@ impl World {
     ) -> Result<Change, ChangeError> {
         let author = Author { person: "mia".to_owned(), ..Author::default() };
         let reason = "a reason".to_owned();
-        let proposal = Proposal { changes: edits, author, reason, revises: None };
+        let proposal = Proposal { changes: edits, author, reason, ..Proposal::default() };
         self.changes().propose(proposal, rules).await
     }
 
