@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use stafette_core::handoff::Receipt;
-use stafette_core::wire::frame::{Found, Frame, Scanner, Word};
+use stafette_core::wire::frame::{Found, Scanner, Word};
 use stafette_core::workflow::{PromptVia, ResultFormat, Runner};
 use stafette_core::{FailureKind, Usage};
 use tokio::io::AsyncReadExt;
@@ -158,7 +158,8 @@ impl Hearing {
             scanner: Scanner::new(word),
             harvest: Harvest::new(&job.order.agent, format == ResultFormat::Frames)
                 .answered_by_exit(format == ResultFormat::Exit)
-                .with_token(job.token()),
+                .with_token(job.token())
+                .trusting(job.trust_bare_frames),
             output: Tail::new(OUTPUT),
             raw: Tail::new(OUTPUT),
             errors: Tail::new(ERRORS),
@@ -293,21 +294,18 @@ impl Hearing {
         if self.format != ResultFormat::Frames {
             return;
         }
-        // Text that only looks like a frame is ordinary text.
-        let mut frames: Vec<Frame> = Vec::new();
-        self.scanner.scan(text, |found| match found {
-            Found::Frame { frame, .. } => frames.push(frame),
-            Found::Malformed { .. } => {}
-        });
-        if !frames.is_empty() {
+        let mut found = Vec::new();
+        self.scanner.scan(text, |it| found.push(it));
+        self.take(found, link).await;
+    }
+
+    /// Takes what was found in the output.
+    async fn take(&mut self, found: Vec<Found>, link: &Link) {
+        if found.iter().any(|it| matches!(it, Found::Frame { .. })) {
             self.receipts.reach(Receipt::Acknowledged).await;
         }
-        for frame in frames {
-            match self.harvest.frame(&frame) {
-                Some(alive @ Signal::Alive { .. }) => link.mention(alive),
-                None => {}
-                Some(signal) => link.tell(signal).await,
-            }
+        for it in found {
+            link.tell_all(self.harvest.found(&it)).await;
         }
     }
 
@@ -340,6 +338,9 @@ impl Hearing {
                 }
             }
         }
+        let mut found = Vec::new();
+        self.scanner.finish(|it| found.push(it));
+        self.take(found, link).await;
         let mut summary = String::new();
         match self.format {
             ResultFormat::Frames | ResultFormat::Exit => {

@@ -97,7 +97,7 @@ impl From<Found> for Report {
             Found::Frame { frame, offset } => {
                 Report::Frame { payload: frame.value(), r#type: frame.kind, offset, tier: None }
             }
-            Found::Malformed { fault, offset } => {
+            Found::Malformed { fault, offset, .. } => {
                 Report::Malformed { malformed: Fault::to_string(&fault), offset }
             }
         }

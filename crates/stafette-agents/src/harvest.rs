@@ -10,11 +10,11 @@ use stafette_core::change::Proposal;
 use stafette_core::run::tell::TurnReport;
 use stafette_core::team::Said;
 use stafette_core::team::council::vote::Vote;
-use stafette_core::wire::frame::{Code, Frame};
+use stafette_core::wire::frame::{Code, Found, Frame};
 use stafette_core::wire::phase::{Decision, decision};
 use stafette_core::{
-    AgentName, Failure, FailureKind, Millis, Offer, Outcome, Party, Response, TurnResult, Usage,
-    Usd,
+    AgentName, Failure, FailureKind, Millis, Offer, Outcome, Party, PrintedFrame, Response,
+    TurnResult, Usage, Usd,
 };
 use tokio::time::Instant;
 
@@ -33,6 +33,9 @@ const SETS: u32 = 16;
 
 /// The maximum number of mistakes that are reported together.
 const MISTAKES: usize = 16;
+
+/// The longest reason why a printed frame cannot be read, in characters.
+const REASON: usize = 300;
 
 /// The longest code of an error, in bytes.
 const CODE: usize = 64;
@@ -54,6 +57,13 @@ pub(crate) struct Harvest {
     began: Instant,
     /// True if signals are read from plain output, where any printed text can be one.
     bare: bool,
+    /// True if the workflow takes frames in plain output for the agent's word.
+    trusted: bool,
+    /// True while a frame is read that was only printed.
+    printed: bool,
+    /// The printed frames that could not be read and were not reported yet, and how many there were.
+    unreadable: Vec<Signal>,
+    ignored: usize,
     /// The token that frames are signed with.
     token: Option<String>,
     /// The number of the last signed frame: earlier ones do not count again, and unsigned ones no
@@ -90,6 +100,10 @@ impl Harvest {
             agent: agent.into(),
             began: Instant::now(),
             bare,
+            trusted: false,
+            printed: false,
+            unreadable: Vec::new(),
+            ignored: 0,
             response: None,
             offers: Vec::new(),
             usage: Usage::default(),
@@ -102,6 +116,11 @@ impl Harvest {
             runs_on: false,
             by_exit: false,
         }
+    }
+
+    /// The same, for a workflow that may take printed frames for the agent's word.
+    pub(crate) fn trusting(self, trusted: bool) -> Self {
+        Harvest { trusted, ..self }
     }
 
     /// The same, for a program that does not exit with the turn.
@@ -126,11 +145,22 @@ impl Harvest {
         self.usage.money = self.usage.money.max(usage.money);
     }
 
-    /// Takes a frame, and returns the signal to report immediately, if any.
-    pub(crate) fn frame(&mut self, frame: &Frame) -> Option<Signal> {
+    /// Takes what was found in the output, and returns the signals to report immediately.
+    pub(crate) fn found(&mut self, found: &Found) -> Vec<Signal> {
+        match found {
+            Found::Frame { frame, .. } => self.frame(frame),
+            Found::Malformed { fault, text, .. } => {
+                self.ignore(&format!("{fault}: `{text}`"));
+                std::mem::take(&mut self.unreadable)
+            }
+        }
+    }
+
+    /// Takes a frame, and returns the signals to report immediately.
+    pub(crate) fn frame(&mut self, frame: &Frame) -> Vec<Signal> {
         let number = self.token.as_ref().and_then(|token| seal::verify(frame, token));
         match (number, self.sealed) {
-            (Some(number), Some(last)) if number <= last => return None,
+            (Some(number), Some(last)) if number <= last => return Vec::new(),
             (Some(number), None) => {
                 // From here on the session proves its signals: those that were only printed are
                 // dropped.
@@ -141,16 +171,35 @@ impl Harvest {
                 self.sealed = Some(number);
             }
             (Some(number), _) => self.sealed = Some(number),
-            (None, Some(_)) if self.bare && matters(&frame.kind) => return None,
+            (None, Some(_)) if self.bare && matters(&frame.kind) => return Vec::new(),
             (None, _) => {}
         }
-        self.signal(&frame.kind, frame.value())
+        self.printed = self.bare && number.is_none();
+        if self.printed && !KINDS.contains(&frame.kind.as_str()) {
+            self.ignore(&format!("`{}` is not a signal: it is one of {NAMED}", frame.kind));
+        }
+        let said = self.signal(&frame.kind, frame.value());
+        self.printed = false;
+        said.into_iter().chain(std::mem::take(&mut self.unreadable)).collect()
+    }
+
+    /// True if the output holds an answer or a handoff.
+    pub(crate) fn has_answer(&self) -> bool {
+        self.response.is_some() || !self.offers.is_empty()
+    }
+
+    /// True if the frame that is read is only shown: a file that the agent displays can hold it.
+    fn only_shows(&self) -> bool {
+        self.printed && !self.trusted
     }
 
     /// Takes a control signal, and returns the signal to report immediately, if any.
     pub(crate) fn signal(&mut self, kind: &str, payload: Value) -> Option<Signal> {
         match kind {
-            "READY" => Some(Signal::Alive { note: None }),
+            "READY" => {
+                let note = self.only_shows().then(|| "READY (printed)".to_owned());
+                Some(Signal::Alive { note })
+            }
             "ERROR" => self.error(&payload),
             "HANDOFF" => {
                 self.handoff(payload);
@@ -241,15 +290,18 @@ impl Harvest {
         }
     }
 
-    /// Takes a set of edits. It only proposes, so it needs no proof of its origin.
+    /// Takes a set of edits. One that is only printed needs a person's approval.
     fn change(&mut self, payload: Value) -> Option<Signal> {
-        self.sets += 1;
-        if self.sets > SETS {
+        if self.sets == SETS {
             self.mistake(&format!("CHANGE: more than {SETS} sets in one turn"));
             return None;
         }
         match serde_json::from_value::<Proposal>(payload) {
-            Ok(proposal) => Some(Signal::Change(Box::new(proposal))),
+            Ok(proposal) => {
+                self.sets += 1;
+                let printed = self.only_shows();
+                Some(Signal::Change(Box::new(Proposal { printed, ..proposal })))
+            }
             Err(error) => {
                 self.mistake(&format!("CHANGE: {error}"));
                 None
@@ -266,7 +318,10 @@ impl Harvest {
             Ok(Piece::Offer(offer)) => {
                 self.offers.push(Offer { from: self.agent.clone(), ..*offer });
             }
-            Ok(Piece::Response(response)) => {
+            Ok(Piece::Response(mut response)) => {
+                if self.only_shows() {
+                    response.usage = Usage::default();
+                }
                 self.response = Some(Response { by: self.agent.clone(), ..*response });
             }
             Err(mistakes) => {
@@ -277,10 +332,15 @@ impl Harvest {
 
     fn report(&mut self, payload: &Value) -> Signal {
         let dollars = payload.get("cost_usd").or_else(|| payload.get("usd"));
-        self.usage += Usage {
-            tokens: payload.get("tokens").and_then(Value::as_u64).unwrap_or(0),
-            money: dollars.and_then(Value::as_f64).and_then(Usd::from_dollars).unwrap_or_default(),
-        };
+        if !self.only_shows() {
+            self.usage += Usage {
+                tokens: payload.get("tokens").and_then(Value::as_u64).unwrap_or(0),
+                money: dollars
+                    .and_then(Value::as_f64)
+                    .and_then(Usd::from_dollars)
+                    .unwrap_or_default(),
+            };
+        }
         let note = payload.get("note").and_then(Value::as_str);
         Signal::Alive { note: note.and_then(|note| output::plain(note, 200)) }
     }
@@ -300,13 +360,31 @@ impl Harvest {
         let message = output::plain(&message, MESSAGE).unwrap_or_else(|| code.clone());
         self.trouble = Some(message.clone());
         self.alerts += 1;
-        (self.alerts <= ALERTS).then_some(Signal::Alert { code, message })
+        let signal = match self.only_shows() {
+            true => Signal::Printed(PrintedFrame::Error { code, message }),
+            false => Signal::Alert { code, message },
+        };
+        (self.alerts <= ALERTS).then_some(signal)
     }
 
-    /// Notes a mistake that the agent must avoid next time.
+    /// Notes a mistake that the agent must avoid next time. It fails the turn, unless the frame was
+    /// only printed.
     pub(crate) fn mistake(&mut self, mistake: &str) {
+        if self.printed {
+            return self.ignore(mistake);
+        }
         if self.mistakes.len() < MISTAKES {
             self.mistakes.extend(output::plain(mistake, MESSAGE));
+        }
+    }
+
+    /// Notes a printed frame that cannot be read; further ones are dropped.
+    fn ignore(&mut self, reason: &str) {
+        self.ignored += 1;
+        if self.ignored <= MISTAKES
+            && let Some(reason) = output::plain(reason, REASON)
+        {
+            self.unreadable.push(Signal::Printed(PrintedFrame::Unreadable { reason }));
         }
     }
 
@@ -379,6 +457,9 @@ impl Harvest {
 /// The types of signals.
 pub(crate) const KINDS: [&str; 7] =
     ["READY", "HANDOFF", "RESULT", "REPORT", "CHANGE", "SIGNAL", "ERROR"];
+
+/// The same, in a sentence.
+pub(crate) const NAMED: &str = "READY, HANDOFF, RESULT, REPORT, CHANGE, SIGNAL or ERROR";
 
 /// True if an answer does more than report that the work is done.
 fn steers(response: &Response) -> bool {

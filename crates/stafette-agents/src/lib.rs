@@ -47,7 +47,9 @@ use stafette_core::change::Proposal;
 use stafette_core::handoff::Receipt;
 use stafette_core::run::session::SessionState;
 use stafette_core::workflow::{Agent, Runner};
-use stafette_core::{AgentName, Failure, FailureKind, TurnKey, TurnOrder, TurnResult, Usage};
+use stafette_core::{
+    AgentName, Failure, FailureKind, PrintedFrame, TurnKey, TurnOrder, TurnResult, Usage,
+};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -95,6 +97,8 @@ pub struct Job {
     pub scratch: PathBuf,
     /// The word in control frames.
     pub frame_word: String,
+    /// True if control frames that are only printed count as the agent's word.
+    pub trust_bare_frames: bool,
     /// The program that plays scripts, called as `PROGRAM play SCRIPT`.
     pub program: PathBuf,
     /// Additional environment variables of the agent: how to reach the daemon.
@@ -188,6 +192,8 @@ pub enum Signal {
         /// The error, in a sentence.
         message: String,
     },
+    /// Its output shows a frame that changes nothing.
+    Printed(PrintedFrame),
     /// The agent proposes a set of edits.
     Change(Box<Proposal>),
     /// The agent asks for permission and waits for an answer by [`Session::reply`].
@@ -426,6 +432,16 @@ impl Link {
     /// Sends a signal that may be dropped when the owner is busy.
     fn mention(&self, signal: Signal) {
         drop(self.sender.try_send(signal));
+    }
+
+    /// Sends signals; signs of life may be dropped when the owner is busy.
+    async fn tell_all(&self, signals: Vec<Signal>) {
+        for signal in signals {
+            match signal {
+                Signal::Alive { .. } => self.mention(signal),
+                signal => self.tell(signal).await,
+            }
+        }
     }
 
     /// Returns the owner's next request; `None` when it wants the end.

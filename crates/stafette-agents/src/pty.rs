@@ -33,6 +33,16 @@ impl Voice {
     fn mention(&self, signal: Signal) {
         drop(self.0.try_send(signal));
     }
+
+    /// Sends signals; signs of life may be dropped when the owner is busy.
+    async fn tell_all(&self, signals: Vec<Signal>) {
+        for signal in signals {
+            match signal {
+                Signal::Alive { .. } => self.mention(signal),
+                signal => self.tell(signal).await,
+            }
+        }
+    }
 }
 
 /// Carries out a turn in a terminal: in one of `terminals`, or in one that ends with the turn.

@@ -8,7 +8,7 @@ use stafette_core::run::tell::TurnReport;
 use stafette_core::{AgentName, TurnKey};
 
 use crate::Signal;
-use crate::harvest::{Harvest, KINDS};
+use crate::harvest::{Harvest, KINDS, NAMED};
 use crate::process;
 
 /// A report of an agent: for the run, and for people.
@@ -26,8 +26,7 @@ pub struct Telling {
 /// Every mistake in it, with its path.
 pub fn read(agent: &AgentName, kind: &str, payload: Value) -> Result<Telling, Vec<String>> {
     if !KINDS.contains(&kind) {
-        let known = "READY, HANDOFF, RESULT, REPORT, CHANGE, SIGNAL or ERROR";
-        return Err(vec![format!("`{kind}` is not a signal: it is one of {known}")]);
+        return Err(vec![format!("`{kind}` is not a signal: it is one of {NAMED}")]);
     }
     let mut harvest = Harvest::new(agent, false);
     let signal = harvest.signal(kind, payload);

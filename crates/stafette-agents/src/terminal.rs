@@ -36,7 +36,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use stafette_core::redact::Redactor;
 use stafette_core::run::session::SessionState;
-use stafette_core::wire::frame::Word;
+use stafette_core::wire::frame::{Found, Word};
 use stafette_core::{Failure, Millis};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -556,6 +556,11 @@ impl Terminal {
             heard: facts.view.heard,
             told: std::mem::take(&mut facts.told),
         }
+    }
+
+    /// The printed frames of the turn that cannot be read, since the last call.
+    pub(crate) fn malformed(&self) -> Vec<Found> {
+        self.board.facts().view.sightings.take_malformed()
     }
 
     /// Begins a turn in which `text` is typed.

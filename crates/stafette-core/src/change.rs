@@ -4,6 +4,7 @@
 //! that concurrent edits by others are never overwritten.
 
 mod gate;
+mod own;
 mod path;
 
 use std::fmt;
@@ -18,6 +19,8 @@ use crate::{AgentName, HandoffId, Party, Reason, RunId, TurnOrder};
 
 pub use crate::workflow::changes::ChangeRules;
 pub use gate::{Gate, GateKind, gates, is_dependency, protection};
+pub use own::{is_lever, runs};
+pub(crate) use path::folded;
 pub use path::{BadPath, FilePath, collisions};
 
 /// The maximum number of files in a set.
@@ -248,6 +251,9 @@ pub struct Proposal {
     /// The set that it replaces, if it is a revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revises: Option<ChangeId>,
+    /// True if it was read from plain output, which any printed file can imitate.
+    #[serde(skip)]
+    pub printed: bool,
 }
 
 impl TurnOrder {

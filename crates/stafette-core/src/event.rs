@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::{
     adopt, alert, answer, assess, budget, close, create, expire, fail, finish, fork, park, pause,
-    permission, postpone, propose, receipt, recover, renew, resume, session, take, tell, turn,
+    permission, postpone, printed, propose, receipt, recover, renew, resume, session, take, tell,
+    turn,
 };
 use crate::{TeamEvent, Time};
 
@@ -46,6 +47,7 @@ pub enum Event {
     BudgetReached(budget::BudgetReached),
     BudgetRaised(budget::BudgetRaised),
     AlertRaised(alert::AlertRaised),
+    FrameIgnored(printed::FrameIgnored),
     #[serde(untagged)]
     Team(TeamEvent),
 }
@@ -57,7 +59,7 @@ impl Event {
     }
 
     /// The names of the kernel's own events.
-    const NAMES: [&str; 31] = [
+    const NAMES: [&str; 32] = [
         "run_created",
         "run_forked",
         "run_adopted",
@@ -89,6 +91,7 @@ impl Event {
         "budget_reached",
         "budget_raised",
         "alert_raised",
+        "frame_ignored",
     ];
 
     /// Returns the event's name as it is stored.
@@ -126,6 +129,7 @@ impl Event {
             Event::BudgetReached(_) => "budget_reached",
             Event::BudgetRaised(_) => "budget_raised",
             Event::AlertRaised(_) => "alert_raised",
+            Event::FrameIgnored(_) => "frame_ignored",
             Event::Team(event) => event.name(),
         }
     }
@@ -145,6 +149,7 @@ impl Event {
             Event::TurnTaken(e) => Some(e.turn.handoff),
             Event::PermitGiven(e) => Some(e.turn.handoff),
             Event::TurnTold(e) => Some(e.turn.handoff),
+            Event::FrameIgnored(e) => Some(e.turn.handoff),
             Event::LeaseRenewed(e) => Some(e.turn.handoff),
             Event::TurnFinished(e) => Some(e.turn.handoff),
             Event::TurnFailed(e) => Some(e.turn.handoff),

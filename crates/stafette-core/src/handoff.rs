@@ -617,6 +617,9 @@ pub struct Handoff {
     /// The agent's reports during the open turn.
     #[serde(default)]
     pub told: TurnReport,
+    /// The reasons why frames in the output of the open turn could not be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<String>,
     /// Partial answers of earlier takers; their outputs still count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gathered: Vec<Response>,

@@ -116,6 +116,14 @@ pub enum Input {
         /// The reason for the extension.
         why: String,
     },
+    /// An agent's output showed a control frame that anything printed can imitate. It changes
+    /// nothing: people see it, and the agent is told if nothing else came of its turn.
+    Printed {
+        /// The turn whose output it was in.
+        turn: TurnKey,
+        /// The content of the frame.
+        frame: PrintedFrame,
+    },
     /// An error that people must see.
     Alert {
         /// The alert code, in UPPER_SNAKE case.
@@ -192,6 +200,24 @@ impl TurnResult {
             unanswered: false,
         }
     }
+}
+
+/// A control frame in plain output that is only shown.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PrintedFrame {
+    /// It reports an error.
+    Error {
+        /// The code of the error, in UPPER_SNAKE case.
+        code: String,
+        /// The error, in a sentence.
+        message: String,
+    },
+    /// It cannot be read.
+    Unreadable {
+        /// The reason, with the beginning of the frame.
+        reason: String,
+    },
 }
 
 /// The failure of a turn.

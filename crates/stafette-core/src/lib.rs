@@ -38,7 +38,7 @@ pub use handoff::{
     State,
 };
 pub use id::{AgentName, HandoffId, Party, RunId, TurnKey};
-pub use input::{Failure, FailureKind, Input, TurnResult};
+pub use input::{Failure, FailureKind, Input, PrintedFrame, TurnResult};
 pub use order::TurnOrder;
 pub use reply::{Ignored, Reply};
 pub use run::{Decision, Draft, Run, Status};

@@ -22,6 +22,7 @@ pub mod park;
 pub mod pause;
 pub mod permission;
 pub mod postpone;
+pub mod printed;
 pub mod propose;
 pub mod receipt;
 pub mod recover;
@@ -263,6 +264,7 @@ impl Run {
             Event::SessionChanged(e) => e.apply(self),
             Event::PermitGiven(e) => e.apply(self),
             Event::TurnTold(e) => e.apply(self),
+            Event::FrameIgnored(e) => e.apply(self),
             Event::LeaseRenewed(e) => e.apply(self),
             Event::TurnFinished(e) => e.apply(self),
             Event::TurnFailed(e) => e.apply(self),
@@ -511,6 +513,7 @@ fn decide(draft: &mut Draft, input: Input) -> Reply {
             answer::decide(draft, handoff, answer::Answer { values, text, by })
         }
         Input::Postpone { handoff, until, why } => postpone::decide(draft, handoff, until, why),
+        Input::Printed { turn, frame } => printed::decide(draft, turn, frame),
         Input::Alert { code, message } => alert::decide(draft, code, message),
         Input::RaiseBudget { money, tokens } => budget::raise(draft, money, tokens),
         Input::Pause { by } => pause::pause(draft, by),

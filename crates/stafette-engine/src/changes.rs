@@ -204,5 +204,5 @@ pub(crate) async fn propose(
     }
     let author = Author { run: Some(run.id), agent: Some(last.agent.clone()), ..Author::default() };
     let reason = run.request.chars().take(2_000).collect();
-    Ok(Some(changes.draft(drafts, author, reason, &run.workflow.changes).await?))
+    Ok(Some(changes.draft(drafts, author, reason, &run.workflow.change_rules()).await?))
 }

@@ -98,6 +98,7 @@ impl Sessions {
                 folder: settings.project.clone(),
                 scratch: settings.scratch.clone(),
                 frame_word: run.workflow.workflow.frame_word.clone(),
+                trust_bare_frames: run.workflow.workflow.trust_bare_frames,
                 program: settings.program.clone(),
                 given: given(context, run, &order),
                 pulse: context.tokens.pulse(order.key),
@@ -130,7 +131,7 @@ impl Sessions {
                 settings,
                 told,
                 agents,
-                rules: run.workflow.changes.clone(),
+                rules: run.workflow.change_rules(),
                 interceptor,
                 queue,
                 lease: Duration::from_millis(run.workflow.limits.lease.0),
@@ -323,6 +324,7 @@ impl Pump {
                 Some(Signal::Alert { code, message }) => {
                     self.tell(Input::Alert { code, message }).await;
                 }
+                Some(Signal::Printed(frame)) => self.tell(Input::Printed { turn, frame }).await,
                 Some(Signal::Change(proposal)) => self.change(&order, *proposal).await,
                 Some(Signal::Asks { id, title, detail, options, default, within }) => {
                     asked.insert(id.clone());

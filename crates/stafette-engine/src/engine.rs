@@ -49,6 +49,7 @@ fn continues(input: &Input) -> bool {
         | Input::Heartbeat { .. }
         | Input::Fail { .. }
         | Input::Postpone { .. }
+        | Input::Printed { .. }
         | Input::Alert { .. }
         | Input::Pause { .. }
         | Input::Cancel { .. }

@@ -314,7 +314,7 @@ async fn comment(
 
 /// Returns the change rules of the workflow, which must be trusted: it names a command.
 fn rules(edge: &Edge) -> Result<ChangeRules, Problem> {
-    Ok((edge.workflow)()?.changes)
+    Ok((edge.workflow)()?.change_rules())
 }
 
 /// Refuses agents: they may only propose changes.

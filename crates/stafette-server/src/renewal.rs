@@ -29,11 +29,12 @@ async fn renew(
     for_people(&edge, &principal)?;
     let id = the.id()?;
     let workflow = (edge.workflow)()?;
+    let rules = workflow.change_rules();
     let own = workflow.own.ok_or_else(|| {
         Problem::new(409, "no_program", "The team has no program of its own")
             .because("say in `[self]` of stafette.toml how it is built, tried and started")
     })?;
-    Ok(Json(edge.engine.renew(id, &own, &workflow.changes, &hand(&principal, by)).await?))
+    Ok(Json(edge.engine.renew(id, &own, &rules, &hand(&principal, by)).await?))
 }
 
 impl From<RenewalError> for Problem {

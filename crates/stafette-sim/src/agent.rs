@@ -11,8 +11,8 @@ use serde_json::Value;
 use stafette_agents::scripted::{Blanks, Script, Step};
 use stafette_core::team::council::vote::Vote;
 use stafette_core::{
-    Failure, FailureKind, Input, Millis, Offer, Outcome, Party, Response, TurnKey, TurnOrder,
-    TurnResult, Usage, Usd,
+    Failure, FailureKind, Input, Millis, Offer, Outcome, Party, PrintedFrame, Response, TurnKey,
+    TurnOrder, TurnResult, Usage, Usd,
 };
 
 /// The traces of agents: their files, their commits and the acknowledgements that they received.
@@ -192,30 +192,40 @@ impl Session {
         match kind {
             "HANDOFF" => match serde_json::from_value::<Offer>(payload) {
                 Ok(offer) => self.offers.push(Offer { from: me, ..offer }),
-                Err(_) => self.mistake = true,
+                Err(_) => return self.mistaken(kind),
             },
             "RESULT" => match serde_json::from_value::<Response>(payload) {
                 Ok(response) => self.response = Some(Response { by: me, ..response }),
-                Err(_) => self.mistake = true,
+                Err(_) => return self.mistaken(kind),
             },
             "SIGNAL" => match Vote::read(&payload) {
                 Ok(vote) => self.vote = Some(vote),
-                Err(_) => self.mistake = true,
+                Err(_) => return self.mistaken(kind),
             },
             "PHASE" => match phase::answer(&self.order, &self.name, &payload) {
                 Some(response) => {
                     self.usage.tokens += response.usage.tokens;
                     self.response = Some(response);
                 }
-                None => self.mistake = true,
+                None => return self.mistaken(kind),
             },
             "ERROR" => {
                 let (code, message) = ("AGENT_ERROR".to_owned(), payload.to_string());
-                return Some(Input::Alert { code, message });
+                return Some(match self.bare {
+                    true => Input::Printed { turn, frame: PrintedFrame::Error { code, message } },
+                    false => Input::Alert { code, message },
+                });
             }
             _ => return Some(Input::Heartbeat { turn, note: None }),
         }
         None
+    }
+
+    /// A frame that cannot be read fails the turn, unless it was only printed.
+    fn mistaken(&mut self, kind: &str) -> Option<Input> {
+        self.mistake |= !self.bare;
+        let frame = PrintedFrame::Unreadable { reason: format!("{kind} makes no sense") };
+        self.bare.then(|| Input::Printed { turn: self.key(), frame })
     }
 
     fn end(&mut self, ledger: &Ledger) -> Said {

@@ -79,7 +79,8 @@ impl Sets {
     ) -> Result<Change, ChangeError> {
         let edits = json!([{ "file": file, "action": "create", "content": text }]);
         let changes = serde_json::from_value(edits).unwrap_or_default();
-        let proposal = Proposal { changes, author, reason: text.to_owned(), revises };
+        let reason = text.to_owned();
+        let proposal = Proposal { changes, author, reason, revises, printed: false };
         done(self.home().propose(proposal, rules))
     }
 

@@ -294,7 +294,15 @@ pub enum Fact {
 /// Returns true for events that lead to no fact; their body need not be parsed.
 #[must_use]
 pub fn is_silent(name: &str) -> bool {
-    matches!(name, "run_paused" | "run_unpaused" | "turn_told" | "permit_given" | "inputs_assessed")
+    matches!(
+        name,
+        "run_paused"
+            | "run_unpaused"
+            | "turn_told"
+            | "permit_given"
+            | "inputs_assessed"
+            | "frame_ignored"
+    )
 }
 
 impl Book {

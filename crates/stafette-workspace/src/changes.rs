@@ -32,7 +32,7 @@ use std::time::{Duration, SystemTime};
 
 use stafette_core::Time;
 use stafette_core::change::{
-    BadPath, Change, ChangeId, ChangeRules, ChangeStatus, FilePath, Gate, GateKind, gates,
+    BadPath, Change, ChangeId, ChangeRules, ChangeStatus, FilePath, Gate, gates, runs,
 };
 use stafette_core::team::change::told;
 use thiserror::Error;
@@ -278,8 +278,8 @@ impl Changes {
             status => return Err(ChangeError::Status { id, status, wanted: "applied" }),
         }
         // By today's rules, not only by those it was proposed under.
-        let foreign = change.gates.iter().filter(|gate| gate.kind == GateKind::Foreign).cloned();
-        let gates: Vec<Gate> = gates(&change.edits, rules).into_iter().chain(foreign).collect();
+        let origin = change.gates.iter().filter(|gate| gate.kind.is_of_origin()).cloned();
+        let gates: Vec<Gate> = gates(&change.edits, rules).into_iter().chain(origin).collect();
         match gates.is_empty() || change.approved_by.is_some() {
             true => Ok(()),
             false => Err(ChangeError::NeedsPerson { id, gates }),
@@ -356,14 +356,28 @@ impl Changes {
         settle: impl Fn(&mut Change, bool),
     ) -> Result<(), (String, String)> {
         let plain = |error: ChangeError| (error.to_string(), String::new());
-        journal.perform(&self.store, &self.project).map_err(plain)?;
+        // A set is judged by the validator as it was before: its files follow once it has judged.
+        let judges = |step: &Step| step.before.is_some() && runs(terms.validate, &step.file);
+        journal.perform(&self.store, &self.project, |step| !judges(step)).map_err(plain)?;
         crash::point();
         let verdict = validate(&self.folder, terms.validate, terms.timeout).await;
         crash::point();
         if let ValidationOutcome::Bad { why, output } = verdict {
+            let old: Vec<&str> = journal
+                .steps
+                .iter()
+                .filter(|step| judges(step))
+                .map(|step| step.file.as_str())
+                .collect();
+            let why = match old.is_empty() {
+                true => why,
+                false => format!("{why}; it was judged by {} as it was before", old.join(", ")),
+            };
             return Err((why, output));
         }
-        journal.verify(&self.store, &self.project).map_err(plain)?;
+        journal.perform(&self.store, &self.project, judges).map_err(plain)?;
+        crash::point();
+        journal.verify(&self.store, &self.project, |_| true).map_err(plain)?;
         let commit = match commits {
             Some(commits) => commits.finish(&terms.message).await.unwrap_or_else(|error| {
                 notes.push(format!("not committed: {error}"));

@@ -350,12 +350,13 @@ impl Daemon {
     /// Starts the team's own program, if the workflow has one.
     fn start_own(&self, project: &Project, engine: &Engine) {
         let Ok(workflow) = (self.workflows(project))() else { return };
+        let rules = workflow.change_rules();
         let Some(own) = workflow.own else { return };
         let engine = engine.clone();
         // Clients do not have to wait until it has settled.
         tokio::spawn(async move {
             engine.released().await;
-            if let Err(why) = engine.start_own(&own, &workflow.changes).await {
+            if let Err(why) = engine.start_own(&own, &rules).await {
                 tracing::error!(%why, "the team's own program does not run");
             }
         });

@@ -173,7 +173,8 @@ export type Event =
   | ({ event: 'budget_reached' } & Reached)
   | { event: 'question_postponed'; handoff: string; until: number; why: string }
   | { event: 'budget_raised'; limit: Budget; agent?: string | null }
-  | { event: 'alert_raised'; code: string; message: string }
+  | { event: 'alert_raised'; code: string; message: string; printed?: boolean }
+  | { event: 'frame_ignored'; turn: string; reason: string }
   | { event: 'change_proposed'; turn?: string; handoff?: string; agent?: string; change: string; revision: number; reason: string; count: number; files: FileNote[]; gates?: Gate[] }
   | { event: 'change_commented'; change: string; handoff?: string; comment: Comment }
   | { event: 'change_returned'; change: string; handoff?: string }
@@ -198,7 +199,7 @@ export interface FileNote {
 
 /** Something that a person has to say yes to. */
 export interface Gate {
-  kind: 'deletion' | 'own_logic' | 'dependencies' | 'foreign'
+  kind: 'deletion' | 'own_logic' | 'dependencies' | 'validation' | 'steering' | 'foreign' | 'printed'
   file: string
 }
 

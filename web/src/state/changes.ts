@@ -53,6 +53,9 @@ export function gateWords(gate: Change['gates'][number]): string {
     deletion: 'deletes',
     own_logic: 'steers the team by',
     dependencies: 'changes dependencies in',
+    validation: 'changes by what changes are validated:',
+    steering: 'changes what agents and tools obey:',
+    printed: 'was only printed, and changes',
     foreign: 'was left by another orchestrator:',
   }[gate.kind]
   return `${what} ${gate.file}`

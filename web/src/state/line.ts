@@ -105,7 +105,9 @@ export function line(event: Recorded): Line {
     case 'turn_measured':
       return of(turn(event.turn), `${event.measured.response ?? '?'} tokens, ${event.measured.summary ?? '?'} of them the summary`)
     case 'alert_raised':
-      return of('', `${event.code}  ${event.message}`, 'bad')
+      return of('', `${event.code}${event.printed ? ' (printed)' : ''}  ${event.message}`, 'bad')
+    case 'frame_ignored':
+      return of(turn(event.turn), `printed frame ignored: ${event.reason}`)
     default:
       return of('', words((event as Recorded).event))
   }

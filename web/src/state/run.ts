@@ -251,7 +251,7 @@ function remember(run: RunState, event: Recorded, at: number): void {
       run.refused.push({ id: event.id, seq, at, offer: event.offer, cause: event.cause ?? null, refusal: event.refusal })
       break
     case 'alert_raised':
-      run.alerts.push({ seq, at, code: event.code, message: event.message })
+      run.alerts.push({ seq, at, code: event.printed ? `${event.code} (printed)` : event.code, message: event.message })
       break
     case 'handoff_closed':
       change(run, event.handoff, (leg) => ({ ...leg, succeededBy: event.succeeded_by ?? [] }))

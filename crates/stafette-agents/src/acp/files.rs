@@ -15,6 +15,7 @@ use rustix::fs::{
     unlinkat,
 };
 use rustix::io::Errno;
+use stafette_core::change::is_lever;
 
 /// The largest file that is read or written, in bytes.
 const FILE: u64 = 2 * 1024 * 1024;
@@ -24,9 +25,6 @@ const DEPTH: usize = 64;
 
 /// Names in a path that agents must not use: their contents are run, or control the agents.
 const PROTECTED: [&str; 2] = [".stafette", ".claude"];
-
-/// Files that make agents start programs; they may be read, but not written.
-const LEVERS: [&str; 5] = [".codex", ".gemini", ".mcp.json", "opencode.json", "stafette.toml"];
 
 /// The kind of access to a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -189,9 +187,9 @@ fn protected(names: &[&OsStr], want: Want) -> bool {
         return true;
     }
     match want {
-        // The configuration of an agent can name programs too.
+        // The configuration of an agent can name programs too: it may be read, but not written.
         Want::Write => {
-            names.iter().any(|name| is(name, ".git") || LEVERS.iter().any(|lever| is(name, lever)))
+            names.iter().any(|name| is(name, ".git") || is_lever(&name.to_string_lossy()))
         }
         Want::Read => names.windows(2).any(|pair| is(pair[0], ".git") && is(pair[1], "hooks")),
     }

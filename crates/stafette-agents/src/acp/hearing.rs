@@ -2,7 +2,7 @@
 
 use std::process::ExitStatus;
 
-use stafette_core::wire::frame::{Found, Frame, Scanner, Word};
+use stafette_core::wire::frame::{Scanner, Word};
 use stafette_core::workflow::{ResultFormat, Runner};
 use stafette_core::{Failure, Usage};
 
@@ -42,7 +42,8 @@ impl Hearing {
             harvest: Harvest::new(&job.order.agent, format == ResultFormat::Frames)
                 // A remote agent's task says itself that it is completed.
                 .answered_by_exit(format == ResultFormat::Exit || job.agent.runner == Runner::A2a)
-                .with_token(job.token()),
+                .with_token(job.token())
+                .trusting(job.trust_bare_frames),
             talk: Tail::new(TALK),
             message: None,
             interrupted: false,
@@ -57,6 +58,7 @@ impl Hearing {
             self.message = message;
             if !self.talk.bytes().is_empty() {
                 self.talk.push(b"\n");
+                self.message_ends(link).await;
                 self.scanner = Scanner::new(self.word.clone());
             }
         }
@@ -70,18 +72,19 @@ impl Hearing {
         if self.format != ResultFormat::Frames {
             return;
         }
-        // Text that only looks like a frame is ordinary text.
-        let mut frames: Vec<Frame> = Vec::new();
-        self.scanner.scan(bytes, |found| match found {
-            Found::Frame { frame, .. } => frames.push(frame),
-            Found::Malformed { .. } => {}
-        });
-        for frame in frames {
-            match self.harvest.frame(&frame) {
-                Some(alive @ Signal::Alive { .. }) => link.mention(alive),
-                Some(signal) => link.tell(signal).await,
-                None => {}
-            }
+        let mut found = Vec::new();
+        self.scanner.scan(bytes, |it| found.push(it));
+        for it in found {
+            link.tell_all(self.harvest.found(&it)).await;
+        }
+    }
+
+    /// Reports a frame that the message leaves open.
+    async fn message_ends(&mut self, link: &Link) {
+        let mut found = Vec::new();
+        self.scanner.finish(|it| found.push(it));
+        for it in found {
+            link.tell_all(self.harvest.found(&it)).await;
         }
     }
 
@@ -112,6 +115,7 @@ impl Hearing {
         aside: Option<String>,
         link: &Link,
     ) -> Signal {
+        self.message_ends(link).await;
         let done = failure.is_none() && status.success();
         if let Some(failure) = failure {
             self.harvest.fail(failure);

@@ -11,7 +11,8 @@ fn harvest() -> Harvest {
 }
 
 fn frame(harvest: &mut Harvest, kind: &str, body: &str) -> Option<Signal> {
-    harvest.frame(&Frame::new(kind, Some(body.to_owned())))
+    let signals = harvest.frame(&Frame::new(kind, Some(body.to_owned())));
+    signals.into_iter().next()
 }
 
 fn finished(harvest: Harvest) -> TurnResult {
@@ -86,7 +87,7 @@ fn s2_01_everything_that_is_wrong_is_told_at_once() {
 
 #[test]
 fn s5_06_a_result_keeps_its_fields_and_adds_up_what_was_used() {
-    let mut harvest = harvest();
+    let mut harvest = harvest().trusting(true);
     frame(&mut harvest, "REPORT", r#"{"tokens": 900, "usd": 0.01, "note": "half way"}"#);
     let alive =
         frame(&mut harvest, "REPORT", r#"{"tokens": 100, "cost_usd": 0.02, "note": "nearly"}"#);
@@ -108,8 +109,8 @@ fn s1_05_an_error_is_an_alert_and_explains_a_bad_end() {
     let alert =
         frame(&mut harvest, "ERROR", r#"{"code":"MCP_CONNECTION_FAILED","message":"no graph"}"#);
     let (code, message) = ("MCP_CONNECTION_FAILED".to_owned(), "no graph".to_owned());
-    assert_eq!(alert, Some(Signal::Alert { code, message }));
-    let alert = frame(&mut harvest, "ERROR", r#"{"code":"oh no","message":"what now"}"#);
+    assert_eq!(alert, Some(Signal::Printed(PrintedFrame::Error { code, message })));
+    let alert = harvest.signal("ERROR", json!({"code": "oh no", "message": "what now"}));
     let (code, message) = ("AGENT_ERROR".to_owned(), "oh no: what now".to_owned());
     assert_eq!(alert, Some(Signal::Alert { code, message }));
     assert_eq!(failed(harvest, 1 << 8).message, "exit status 1: oh no: what now");
@@ -135,8 +136,7 @@ fn one_turn_can_neither_flood_the_alerts_nor_the_offers() {
     let alerts = (0..1000).filter_map(|_| frame(&mut harvest, "ERROR", r#"{"code":"X"}"#)).count();
     assert_eq!(alerts, 32);
     (0..1000).for_each(|_| drop(frame(&mut harvest, "HANDOFF", "next")));
-    assert_eq!(harvest.offers.len(), 32);
-    assert!(failed(harvest, 0).message.contains("more than 32"));
+    assert_eq!(finished(harvest).offers.len(), 32);
 }
 
 #[test]
@@ -291,4 +291,64 @@ fn b_19_one_word_for_an_outcome_is_that_outcome_and_a_torn_document_is_none() {
     assert!(outcome(json!("{\"status\":")).is_err());
     let failed = outcome(json!({ "status": "failed", "summary": "no luck" })).expect("it counts");
     assert_eq!(failed.failure.as_deref(), Some("no luck"));
+}
+
+#[test]
+fn b_07_what_is_only_printed_books_no_cost_and_no_tokens() {
+    let mut harvest = harvest();
+    let note = frame(&mut harvest, "REPORT", r#"{"usd": 1000, "tokens": 9000, "note": "half"}"#);
+    assert_eq!(note, Some(Signal::Alive { note: Some("half".into()) }));
+    let phase = json!({
+        "task_id": "auth-001", "phase": "research", "status": "complete", "decision": "PROCEED",
+        "findings": {
+            "existing_implementations": [], "conflicts": [], "patterns_found": [],
+            "recommendations": [],
+        },
+        "context_summary": "Sessions exist.", "tokens_used": 1200,
+    });
+    frame(&mut harvest, "RESULT", &phase.to_string());
+    // The program's own output counts its tokens.
+    harvest.used(Usage { tokens: 70, money: Usd(5) });
+    let result = finished(harvest);
+    assert_eq!(result.usage, Usage { tokens: 70, money: Usd(5) });
+    assert_eq!(result.response.usage, result.usage);
+}
+
+#[test]
+fn b_07_a_printed_frame_that_cannot_be_read_fails_nothing_and_says_why() {
+    for (kind, body, reason) in [
+        ("HANDOFF", r#"{"summary":"to nobody"}"#, "HANDOFF: /to"),
+        ("RESULT", r#"{"status":"great"}"#, "RESULT: /status: `great`"),
+        ("SIGNAL", r#"{"signal":"maybe"}"#, "SIGNAL: "),
+        ("CHANGE", r#"{"changes":7}"#, "CHANGE: "),
+        ("HANDOF", "builder", "`HANDOF` is not a signal"),
+    ] {
+        for trusted in [false, true] {
+            let mut harvest = harvest().trusting(trusted);
+            let said = frame(&mut harvest, kind, body);
+            let Some(Signal::Printed(PrintedFrame::Unreadable { reason: said })) = said else {
+                panic!("{kind}: {said:?}");
+            };
+            assert!(said.starts_with(reason), "{said}");
+            assert!(finished(harvest).unanswered, "{kind} is no answer");
+        }
+    }
+    let torn = Found::Malformed {
+        fault: stafette_core::wire::frame::Fault::Json,
+        text: "<<<ODEI:HANDOFF:{\"to\":}".into(),
+        offset: 0,
+    };
+    let reason = "the payload is not valid JSON: `<<<ODEI:HANDOFF:{\"to\":}`".to_owned();
+    let said = harvest().found(&torn);
+    assert_eq!(said, [Signal::Printed(PrintedFrame::Unreadable { reason })]);
+}
+
+#[test]
+fn b_07_a_signed_frame_that_is_wrong_fails_its_turn_and_only_so_many_are_reported() {
+    let mut harvest = harvest().with_token(Some("secret"));
+    let reported = (0..100).filter_map(|_| frame(&mut harvest, "HANDOFF", "{}")).count();
+    assert_eq!(reported, MISTAKES);
+    let wrong = Frame::new("HANDOFF", Some("{}".to_owned()));
+    harvest.frame(&crate::seal::sign(wrong, "secret", "s", 1));
+    assert!(failed(harvest, 0).message.contains("HANDOFF: /to"));
 }

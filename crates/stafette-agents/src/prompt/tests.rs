@@ -54,6 +54,7 @@ pub(crate) fn job() -> Job {
         folder: ".".into(),
         scratch: ".".into(),
         frame_word: "ODEI".into(),
+        trust_bare_frames: false,
         program: "stafette".into(),
         given: Vec::new(),
         pulse: Default::default(),

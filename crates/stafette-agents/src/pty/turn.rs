@@ -88,6 +88,7 @@ impl<'a> Turn<'a> {
             changes: terminal.changes(),
             harvest: Harvest::new(&job.order.agent, true)
                 .answered_by_exit(job.agent.result == ResultFormat::Exit)
+                .trusting(job.trust_bare_frames)
                 .into(),
             job,
             note: None,
@@ -385,14 +386,12 @@ impl<'a> Turn<'a> {
             return;
         };
         let said = harvest.frame(&sighting.frame);
+        // One that cannot be read ends nothing.
+        let ends = ends && (signed || harvest.has_answer());
         if self.handed_in {
             self.receipts.reach(Receipt::Acknowledged).await;
         }
-        match said {
-            Some(alive @ Signal::Alive { .. }) => self.link.mention(alive),
-            Some(signal) => self.link.tell(signal).await,
-            None => {}
-        }
+        self.link.tell_all(said).await;
         if ends && signed {
             self.close = Close::Now;
         } else if ends && self.close == Close::Open {
@@ -428,9 +427,16 @@ impl<'a> Turn<'a> {
         for sighting in self.terminal.news().frames {
             self.frame(&sighting).await;
         }
-        let Some(harvest) = self.harvest.take() else {
+        let Some(mut harvest) = self.harvest.take() else {
             return Signal::recoverable("the turn was over before", Usage::default());
         };
+        // A program that draws tears frames apart which its screen shows whole: they are worth a
+        // word only if nothing else was said.
+        if !harvest.has_answer() {
+            for found in self.terminal.malformed() {
+                self.link.tell_all(harvest.found(&found)).await;
+            }
+        }
         let status = self.terminal.status();
         let left = status.exit.filter(|_| status.life == self.life);
         let gone = left.is_none() && (status.over || status.life != self.life);

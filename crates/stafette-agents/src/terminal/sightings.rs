@@ -7,13 +7,19 @@
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use stafette_core::wire::frame::{Found, Frame, Scanner, Word};
+use stafette_core::wire::frame::{Fault, Found, Frame, Scanner, Word};
 
 use crate::screen::{Screen, Sighting, Tier};
 use crate::seal;
 
 /// The maximum number of frames in one turn; further ones are dropped.
 pub(super) const FRAMES_LIMIT: usize = 4096;
+
+/// The maximum number of frames in one turn that cannot be read and are kept.
+const MALFORMED_LIMIT: usize = 16;
+
+/// The number of characters by which malformed frames are told apart.
+const BEGINNING: usize = 40;
 
 /// The frames of a terminal that were not taken yet.
 #[derive(Debug)]
@@ -38,6 +44,10 @@ pub(super) struct Sightings {
     typed: HashSet<u64>,
     /// Frames of earlier turns that were visible when the turn began.
     standing: HashSet<u64>,
+    /// Frames in the bytes of this turn that cannot be read, each once; known are also those in the
+    /// text that we typed ourselves.
+    malformed: Vec<Found>,
+    known_malformed: HashSet<u64>,
     found: VecDeque<Sighting>,
     counted: usize,
     ready: bool,
@@ -57,6 +67,8 @@ impl Sightings {
             glimpsed: HashSet::new(),
             typed: HashSet::new(),
             standing: HashSet::new(),
+            malformed: Vec::new(),
+            known_malformed: HashSet::new(),
             found: VecDeque::new(),
             counted: 0,
             ready: false,
@@ -93,12 +105,25 @@ impl Sightings {
     /// The frames in the bytes that are complete with these.
     pub(super) fn scan(&mut self, bytes: &[u8]) -> Vec<(Frame, u64)> {
         let mut frames = Vec::new();
-        self.scanner.scan(bytes, |found| {
-            if let Found::Frame { frame, offset } = found {
-                frames.push((frame, offset));
+        self.scanner.scan(bytes, |found| match found {
+            Found::Frame { frame, offset } => frames.push((frame, offset)),
+            Found::Malformed { ref text, .. } => {
+                // Known from now on, so that a redraw is not another one.
+                if self.malformed.len() < MALFORMED_LIMIT
+                    && !is_drawn(&found)
+                    && self.known_malformed.insert(beginning(text))
+                {
+                    self.malformed.push(found);
+                }
             }
         });
         frames
+    }
+
+    /// The frames in the bytes of this turn that cannot be read, since the last call. The screen may
+    /// have shown them whole.
+    pub(super) fn take_malformed(&mut self) -> Vec<Found> {
+        std::mem::take(&mut self.malformed)
     }
 
     /// True if a frame of an earlier turn is still visible, so that it may only have been redrawn.
@@ -173,11 +198,16 @@ impl Sightings {
         self.counted = 0;
         self.standing = screen.frames().iter().map(shape).collect();
         self.typed.clear();
+        self.malformed.clear();
+        self.known_malformed.clear();
         for scanner in [Scanner::new(self.word.clone()), Scanner::drawn(self.word.clone())] {
             let mut scanner = scanner;
-            let mut note = |found| {
-                if let Found::Frame { frame, .. } = found {
+            let mut note = |found| match found {
+                Found::Frame { frame, .. } => {
                     self.typed.insert(shape(&frame));
+                }
+                Found::Malformed { text, .. } => {
+                    self.known_malformed.insert(beginning(&text));
                 }
             };
             scanner.scan(text.as_bytes(), &mut note);
@@ -190,6 +220,20 @@ impl Sightings {
 pub(super) fn times(wanted: &Frame, screen: &Screen) -> usize {
     let wanted = shape(wanted);
     screen.frames().iter().filter(|frame| shape(frame) == wanted).count()
+}
+
+/// True for a frame that only drawing has torn apart.
+fn is_drawn(found: &Found) -> bool {
+    use Fault::{Control, Cut, Escape, Moved};
+    matches!(found, Found::Malformed { fault: Moved | Escape | Control | Cut, .. })
+}
+
+/// The beginning of a malformed frame, as far as it survives a terminal.
+fn beginning(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let letters = text.chars().filter(|letter| !letter.is_whitespace());
+    letters.take(BEGINNING).for_each(|letter| letter.hash(&mut hasher));
+    hasher.finish()
 }
 
 fn exact(frame: &Frame) -> u64 {

@@ -121,6 +121,7 @@ impl World {
             folder: self.work(),
             scratch: self.scratch(),
             frame_word: "ODEI".into(),
+            trust_bare_frames: false,
             program: PLAYER.into(),
             given: Vec::new(),
             pulse: Default::default(),

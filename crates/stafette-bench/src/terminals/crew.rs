@@ -96,6 +96,7 @@ impl Crew {
             folder: self.folder.clone(),
             scratch: self.folder.join("scratch"),
             frame_word: "ODEI".into(),
+            trust_bare_frames: false,
             program: "stafette".into(),
             given: Vec::new(),
             pulse: Default::default(),

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Action, ChangeRules, Edit, FilePath};
+use super::path::folded;
+use super::{Action, ChangeRules, Edit, FilePath, own};
 
 /// Dependency manifests and lock files of the common ecosystems. A `*` matches any part of a name.
 const DEPENDENCIES: [&str; 54] = [
@@ -63,9 +64,6 @@ const DEPENDENCIES: [&str; 54] = [
     "flake.lock",
 ];
 
-/// The path of the workflow file.
-const OWN: &str = "stafette.toml";
-
 /// The reason why a person has to approve a change.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
@@ -78,8 +76,22 @@ pub enum GateKind {
     OwnLogic,
     /// The file declares the dependencies of a program.
     Dependencies,
+    /// The validation command runs the file, or a program that obeys it: the set changes its judge.
+    Validation,
+    /// Agents, tools, hooks or commands of the team obey the file.
+    Steering,
     /// The change was left by another orchestrator.
     Foreign,
+    /// The change was read from plain output, which any printed file can imitate.
+    Printed,
+}
+
+impl GateKind {
+    /// True if the gate is about the origin of the set, whatever its edits are.
+    #[must_use]
+    pub fn is_of_origin(self) -> bool {
+        matches!(self, GateKind::Foreign | GateKind::Printed)
+    }
 }
 
 /// A requirement for a person's approval.
@@ -100,15 +112,20 @@ pub fn gates(edits: &[Edit], rules: &ChangeRules) -> Vec<Gate> {
             gates.push(Gate { kind: GateKind::Deletion, file: edit.file.clone() });
         }
         for file in edit.from.iter().chain([&edit.file]) {
-            let text = file.as_str();
-            let is_own = file.name().eq_ignore_ascii_case(OWN)
-                || rules.own.iter().any(|pattern| pattern.covers(text));
-            if is_own {
-                gates.push(Gate { kind: GateKind::OwnLogic, file: file.clone() });
+            let mut kinds = Vec::new();
+            if own::is_logic(file, rules) {
+                kinds.push(GateKind::OwnLogic);
             }
             if is_dependency(file) {
-                gates.push(Gate { kind: GateKind::Dependencies, file: file.clone() });
+                kinds.push(GateKind::Dependencies);
             }
+            if own::judges(file, rules) {
+                kinds.push(GateKind::Validation);
+            }
+            if kinds.is_empty() && own::steers(file, rules) {
+                kinds.push(GateKind::Steering);
+            }
+            gates.extend(kinds.into_iter().map(|kind| Gate { kind, file: file.clone() }));
         }
     }
     gates
@@ -118,23 +135,14 @@ pub fn gates(edits: &[Edit], rules: &ChangeRules) -> Vec<Gate> {
 #[must_use]
 pub fn protection<'r>(file: &FilePath, rules: &'r ChangeRules) -> Option<&'r str> {
     let mut patterns = rules.protected.iter();
-    patterns.find(|pattern| pattern.covers(file.as_str())).map(|pattern| pattern.as_str())
+    patterns.find(|pattern| pattern.covers_folded(file.as_str())).map(|pattern| pattern.as_str())
 }
 
 /// True if the file declares the dependencies of a program.
 #[must_use]
 pub fn is_dependency(file: &FilePath) -> bool {
-    let name = file.name();
-    DEPENDENCIES.iter().any(|known| match known.split_once('*') {
-        Some((head, tail)) => {
-            name.len() >= known.len() - 1
-                && name.get(..head.len()).is_some_and(|it| it.eq_ignore_ascii_case(head))
-                && name
-                    .get(name.len() - tail.len()..)
-                    .is_some_and(|it| it.eq_ignore_ascii_case(tail))
-        }
-        None => name.eq_ignore_ascii_case(known),
-    })
+    let name = folded(file.name());
+    DEPENDENCIES.iter().any(|known| own::is_like(&name, &folded(known)))
 }
 
 #[cfg(test)]
@@ -169,5 +177,18 @@ mod tests {
         }
         assert_eq!(kinds(edit(Action::Modify, "cargo.TOML", None)), [GateKind::Dependencies]);
         assert_eq!(kinds(edit(Action::Modify, "requirements.md", None)), []);
+    }
+
+    #[test]
+    fn s4_07_a_protected_file_is_protected_in_every_spelling_and_at_every_length() {
+        let protected = vec!["secret/**".parse().expect("a pattern")];
+        let rules = ChangeRules { protected, ..ChangeRules::default() };
+        let deep = format!("Secret/{}x", "deep/".repeat(60));
+        let long = format!("secret/{0}/{0}/{0}", "x".repeat(200));
+        for file in ["secret/x", "SECRET/x", "Secret/a/b", "\u{17f}ecret/x", &deep, &long] {
+            let file: FilePath = file.parse().expect("a path");
+            assert_eq!(protection(&file, &rules), Some("secret/**"), "{file}");
+        }
+        assert_eq!(protection(&"secrets/x".parse().expect("a path"), &rules), None);
     }
 }

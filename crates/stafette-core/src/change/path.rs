@@ -135,13 +135,15 @@ fn name_flaw(name: &str) -> Option<&'static str> {
 }
 
 /// Returns a name as seen by file systems that ignore case and invisible characters.
-fn folded(name: &str) -> String {
+pub(crate) fn folded(name: &str) -> String {
     let is_seen = |c: &char| {
         !matches!(*c,
             '\u{00ad}' | '\u{034f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}')
     };
-    name.chars().filter(is_seen).flat_map(char::to_lowercase).collect()
+    // By way of the capital letters, which fold more: a long s is an s.
+    let capitals = name.chars().filter(is_seen).flat_map(char::to_uppercase);
+    capitals.flat_map(char::to_lowercase).collect()
 }
 
 /// Returns two paths of one set that would be the same file on some file system, or of which one

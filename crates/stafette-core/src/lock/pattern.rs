@@ -11,6 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::change::folded;
+
 /// The maximum length of a name or glob, in bytes.
 pub const LONGEST_PATTERN: usize = 512;
 
@@ -49,11 +51,18 @@ impl Pattern {
         meet(&self.parts(), &other.parts())
     }
 
+    /// True if the file at `path` matches on a file system that ignores case and invisible
+    /// characters.
+    #[must_use]
+    pub fn covers_folded(&self, path: &str) -> bool {
+        Pattern(folded(&self.0)).covers(&folded(path))
+    }
+
     /// True if the file at `path`, compared character by character, matches. A path that is not
     /// valid inside the project never matches.
     #[must_use]
     pub fn covers(&self, path: &str) -> bool {
-        plain(path).is_ok_and(|path| {
+        normal(path).is_ok_and(|path| {
             let exact: Vec<Part> = path.split('/').map(Part::literal).collect();
             meet(&self.parts(), &exact)
         })
@@ -78,7 +87,10 @@ impl Pattern {
 impl FromStr for Pattern {
     type Err = BadPattern;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        plain(text).map(Pattern)
+        match text.len() > LONGEST_PATTERN {
+            true => Err(BadPattern { text: text.to_owned(), flaw: "it is longer than 512 bytes" }),
+            false => normal(text).map(Pattern),
+        }
     }
 }
 
@@ -108,13 +120,10 @@ impl fmt::Debug for Pattern {
 }
 
 /// Normalises a text that a person typed.
-fn plain(text: &str) -> Result<String, BadPattern> {
+fn normal(text: &str) -> Result<String, BadPattern> {
     let bad = |flaw| Err(BadPattern { text: text.to_owned(), flaw });
     if text.is_empty() {
         return bad("it is empty");
-    }
-    if text.len() > LONGEST_PATTERN {
-        return bad("it is longer than 512 bytes");
     }
     if text.chars().any(char::is_control) {
         return bad("it has control characters in it");

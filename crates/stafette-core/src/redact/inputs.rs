@@ -4,7 +4,7 @@ use super::{Redact, Redactor};
 use crate::lock::{Ask, Claim};
 use crate::run::create::RunCreated;
 use crate::team::Inheritance;
-use crate::{Input, TeamInput};
+use crate::{Input, PrintedFrame, TeamInput};
 
 impl Redact for Input {
     fn redact(&mut self, redactor: &Redactor) {
@@ -27,7 +27,11 @@ impl Redact for Input {
                 by.redact(redactor);
             }
             Input::Postpone { handoff: _, until: _, why } => why.redact(redactor),
-            Input::Alert { code, message } => {
+            Input::Printed { turn: _, frame: PrintedFrame::Unreadable { reason } } => {
+                reason.redact(redactor);
+            }
+            Input::Printed { turn: _, frame: PrintedFrame::Error { code, message } }
+            | Input::Alert { code, message } => {
                 code.redact(redactor);
                 message.redact(redactor);
             }

@@ -101,6 +101,7 @@ impl TurnFailed {
         if let Some(handoff) = run.handoff_mut(self.turn.handoff) {
             handoff.permits.clear();
             handoff.told = super::tell::TurnReport::default();
+            handoff.ignored.clear();
             if again && handoff.constraints.keeps {
                 // The next attempt receives the error of this one.
                 handoff.answers.push(Response::failed(self.failure.message.clone()));

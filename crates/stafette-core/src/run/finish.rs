@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::propose::{self, Proposal, Refusal, propose};
-use super::{Draft, Run, close, escalate, expire, permission, recover, resume, tell};
+use super::{Draft, Run, close, escalate, expire, permission, printed, recover, resume, tell};
 use crate::handoff::{About, State, Way};
 use crate::team;
 use crate::text::clip;
@@ -43,11 +43,12 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, result: TurnResult) -> Re
         return keep_late(draft, turn, result);
     }
     let result = tell::complete(&draft.run, turn.handoff, result);
+    let ignored = printed::ignored(&draft.run, turn.handoff).to_vec();
     let settled = TurnFinished { turn, result: result.clone() };
     draft.record(Event::TurnFinished(Box::new(settled)));
     permission::withdraw(draft, turn);
     if result.unanswered && is_minded(draft, turn.handoff) {
-        remind(draft, turn.handoff, &result.response.summary);
+        remind(draft, turn.handoff, &result.response.summary, &ignored);
         return Reply::Finished { admitted: Vec::new(), refused: Vec::new() };
     }
     let trusted = draft.run.workflow.workflow.trust_bare_frames;
@@ -66,14 +67,18 @@ fn is_minded(draft: &Draft, id: HandoffId) -> bool {
 
 /// The turn ended without a handoff, a result or a question. To take that for success would be to guess:
 /// the agent is asked once more, then a person is.
-fn remind(draft: &mut Draft, id: HandoffId, said: &str) {
+fn remind(draft: &mut Draft, id: HandoffId, said: &str, ignored: &[String]) {
     let Some(handoff) = draft.run.handoff(id) else { return };
+    let unread = match ignored.is_empty() {
+        true => String::new(),
+        false => format!("; what it printed as frames cannot be read: {}", ignored.join("; ")),
+    };
     if !handoff.reminded {
-        return resume::remind(draft, id);
+        return resume::remind(draft, id, &unread);
     }
     let said = clip(said, SAID);
     let last = if said.is_empty() { String::new() } else { format!("; it said: {said}") };
-    let why = format!("it ended twice without a handoff, a result or a question{last}");
+    let why = format!("it ended twice without a handoff, a result or a question{unread}{last}");
     escalate::about_failure(draft, id, &why);
 }
 
@@ -227,6 +232,7 @@ impl TurnFinished {
         handoff.answers.clear();
         handoff.permits.clear();
         handoff.told = tell::TurnReport::default();
+        handoff.ignored.clear();
         handoff.reminded &= self.result.unanswered;
         handoff.state = State::Undecided;
     }

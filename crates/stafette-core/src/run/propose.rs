@@ -319,6 +319,7 @@ impl HandoffAdmitted {
             answers: Vec::new(),
             permits: Vec::new(),
             told: super::tell::TurnReport::default(),
+            ignored: Vec::new(),
             gathered: gathered.unwrap_or_default(),
             deadline: terms.deadline,
             cools: terms.cools,

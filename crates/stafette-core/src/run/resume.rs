@@ -64,12 +64,13 @@ pub(crate) fn afresh(draft: &mut Draft, id: HandoffId, inputs: Fields) {
     );
 }
 
-/// Gets another turn, because the last one ended without an answer.
-pub(crate) fn remind(draft: &mut Draft, id: HandoffId) {
-    let reminder = Response::failed(
-        "Your last turn ended without a handoff, a result or a question. Say now what its outcome is, \
-         or ask what you need to know",
-    );
+/// Gets another turn, because the last one ended without an answer; `unread` says what was wrong with
+/// its frames.
+pub(crate) fn remind(draft: &mut Draft, id: HandoffId, unread: &str) {
+    let reminder = Response::failed(format!(
+        "Your last turn ended without a handoff, a result or a question{unread}. Say now what its \
+         outcome is, or ask what you need to know",
+    ));
     let refusals = vec![reminder];
     let event =
         HandoffResumed { handoff: id, refusals, reminder: true, ..HandoffResumed::default() };

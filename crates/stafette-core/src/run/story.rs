@@ -290,6 +290,7 @@ fn line(event: &Event) -> String {
         Event::BudgetReached(e) => format!("budget reached: {}", e.why),
         Event::BudgetRaised(e) => format!("budget raised to {}", e.limit.money),
         Event::AlertRaised(e) => format!("alert {}: {}", e.code, e.message),
+        Event::FrameIgnored(e) => format!("{} ignored a frame: {}", e.turn.handoff, e.reason),
         Event::Team(event) => team_line(event),
     }
 }

@@ -381,6 +381,11 @@ pub fn told(gates: &[Gate]) -> String {
             GateKind::Deletion => format!("deletes {}", gate.file),
             GateKind::OwnLogic => format!("steers the team by {}", gate.file),
             GateKind::Dependencies => format!("changes dependencies in {}", gate.file),
+            GateKind::Validation => {
+                format!("changes {}, by which changes are validated", gate.file)
+            }
+            GateKind::Steering => format!("changes {}, which agents and tools obey", gate.file),
+            GateKind::Printed => format!("changes {}, and was only printed", gate.file),
             GateKind::Foreign => format!("changes {} as another orchestrator left it", gate.file),
         })
         .collect();

@@ -215,6 +215,9 @@ pub enum Fault {
     Encoding,
 }
 
+/// The size of the beginning of a malformed frame that is kept for people, in bytes.
+const EXCERPT: usize = 100;
+
 /// A result of the scanner.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Found {
@@ -229,9 +232,18 @@ pub enum Found {
     Malformed {
         /// The reason why it is not a frame.
         fault: Fault,
+        /// The beginning of the text, at most 100 bytes of it.
+        text: String,
         /// The offset of its first bracket in the stream.
         offset: u64,
     },
+}
+
+impl Found {
+    fn malformed(fault: Fault, bytes: &[u8], offset: u64) -> Self {
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(EXCERPT)]).into_owned();
+        Found::Malformed { fault, text, offset }
+    }
 }
 
 #[cfg(test)]

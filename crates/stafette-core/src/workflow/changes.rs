@@ -23,13 +23,17 @@ pub struct ChangeRules {
     /// True if a person has to approve every set that an agent proposes, not only deletions,
     /// dependencies and the orchestrator's own code.
     pub ask_always: bool,
-    /// The files of the orchestrator's own code, whose changes a person has to approve;
-    /// `stafette.toml` is always included.
+    /// The files of the orchestrator's own code, whose changes a person has to approve. Always
+    /// included are `stafette.toml`, every file that a command of the workflow names, continuous
+    /// integration, hooks, and the files that agents and tools obey.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub own: Vec<Pattern>,
     /// The files that no change may touch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub protected: Vec<Pattern>,
+    /// The files that commands of the workflow name: see [`crate::Workflow::change_rules`].
+    #[serde(skip)]
+    pub named: Vec<String>,
 }
 
 impl Default for ChangeRules {
@@ -41,6 +45,7 @@ impl Default for ChangeRules {
             ask_always: false,
             own: Vec::new(),
             protected: Vec::new(),
+            named: Vec::new(),
         }
     }
 }

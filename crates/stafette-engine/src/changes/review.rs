@@ -25,7 +25,8 @@ impl Engine {
     ) -> Result<Change, EngineError> {
         let state = self.state(turn.run).await?;
         let order = state.order(turn).ok_or(EngineError::Late { turn })?;
-        let change = take_in(self.settings(), &state.workflow.changes, &order, proposal).await?;
+        let change =
+            take_in(self.settings(), &state.workflow.change_rules(), &order, proposal).await?;
         crash::point();
         let set = Box::new(change.proposed());
         let reply = self

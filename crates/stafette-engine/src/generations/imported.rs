@@ -21,8 +21,8 @@ pub(super) async fn propose(engine: &Engine, run: &Run) -> Result<(), EngineErro
             let person = "another orchestrator".to_owned();
             let author = Author { run: Some(run.id), person, ..Author::default() };
             let reason = "It was pending when another orchestrator left it".to_owned();
-            let proposal = Proposal { changes, author, reason, revises: None };
-            let rules = run.workflow.changes.clone();
+            let proposal = Proposal { changes, author, reason, ..Proposal::default() };
+            let rules = run.workflow.change_rules();
             engine.propose_foreign(proposal, rules).await.map(drop).map_err(|e| e.to_string())
         }
         Err(why) => Err(why),

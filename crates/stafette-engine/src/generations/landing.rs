@@ -26,7 +26,7 @@ pub(super) async fn land(engine: &Engine, run: &Run) {
         }
         _ => return,
     };
-    let rules = &run.workflow.changes;
+    let rules = &run.workflow.change_rules();
     if !others.is_empty() {
         let ids = others.iter().map(|change| change.id).collect();
         match engine.apply_changes(ids, rules.clone(), by.clone()).await {

@@ -70,7 +70,8 @@ impl Note {
                 (News::Question, said("/offer/question/details"), text, path)
             }
             "alert_raised" => {
-                let title = format!("{}: {}", said("/code"), said("/message"));
+                let printed = if data["printed"] == true { " (printed)" } else { "" };
+                let title = format!("{}{printed}: {}", said("/code"), said("/message"));
                 (News::Alert, title, request.to_owned(), run)
             }
             "run_finished" => {

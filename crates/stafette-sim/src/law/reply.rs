@@ -137,10 +137,16 @@ impl Round<'_> {
                 | Input::Heartbeat { turn, .. }
                 | Input::Ask { turn, .. }
                 | Input::Take { turn, .. }
+                | Input::Printed { turn, .. }
                 | Input::Fail { turn, .. },
                 Reply::Late,
             ) => !(is_out(self.before, *turn) && is_out(self.after, *turn)),
-            (Input::Receipt { turn, .. } | Input::Heartbeat { turn, .. }, Reply::Recorded) => {
+            (
+                Input::Receipt { turn, .. }
+                | Input::Heartbeat { turn, .. }
+                | Input::Printed { turn, .. },
+                Reply::Recorded,
+            ) => {
                 let ordered =
                     |it: &Recorded| matches!(&it.event, Event::TurnOrdered(e) if e.turn == *turn);
                 is_out(self.before, *turn) || self.events.iter().any(ordered)

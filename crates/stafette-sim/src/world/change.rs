@@ -33,7 +33,7 @@ impl World {
         let place = format!("{}/{}", key.run.short(), key.handoff);
         let name = if gated { "package.json" } else { "note.txt" };
         let text = format!("{key} of {}\n", order.agent);
-        let rules = self.cast.workflow.changes.clone();
+        let rules = self.cast.workflow.change_rules();
         let file = format!("{place}/{}/{name}", order.agent);
         let kept = self.sets.propose(author, &file, &text, order.revises(), &rules);
         let Ok(change) = kept else {
@@ -148,7 +148,7 @@ impl World {
             return Ok(());
         }
         self.point(node, "set wanted")?;
-        let rules = self.cast.workflow.changes.clone();
+        let rules = self.cast.workflow.change_rules();
         let done = self.sets.carry_out(id, work, &rules);
         self.counts.note(match (&done, work) {
             (Ok(()), ChangeWork::Apply) => "set applied",

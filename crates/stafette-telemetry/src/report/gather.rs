@@ -171,8 +171,12 @@ impl Gathered {
                 self.dissent.push((at, "budget".into(), reached.part.clone(), reached.why.clone()));
             }
             Event::AlertRaised(alert) => {
-                let (code, message) = (alert.code.clone(), alert.message.clone());
-                self.dissent.push((at, "alert".into(), code, message));
+                let word = if alert.printed { "printed alert" } else { "alert" };
+                self.dissent.push((at, word.into(), alert.code.clone(), alert.message.clone()));
+            }
+            Event::FrameIgnored(ignored) => {
+                let about = ignored.turn.handoff.to_string();
+                self.dissent.push((at, "ignored frame".into(), about, ignored.reason.clone()));
             }
             Event::LateResultKept(late) => {
                 let why = "its result came too late and is kept as evidence".to_owned();

@@ -68,6 +68,10 @@ pub(super) fn of(seen: &Seen) -> Option<Text> {
             words.say(&alert.message);
             String::new()
         }
+        Event::FrameIgnored(ignored) => {
+            words.say(&ignored.reason);
+            String::new()
+        }
         Event::SessionChanged(changed) => {
             words.say(&changed.note);
             changed.agent.to_string()

@@ -102,11 +102,13 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Swaps the new files in. Each displaced file must be the one that the step expects.
+    /// Swaps the new files of these steps in. Each displaced file must be the one that the step
+    /// expects.
     pub(super) fn perform(
         &self,
         store: &ChangeStore,
         project: &ConfinedDir,
+        wanted: impl Fn(&Step) -> bool,
     ) -> Result<(), ChangeError> {
         let stage = store.stage_folder(&self.stage)?;
         for folder in &self.folders {
@@ -114,7 +116,7 @@ impl Journal {
             made.map_err(|source| ChangeError::files("make", folder, source))?;
             crash::point();
         }
-        for (number, step) in self.steps.iter().enumerate() {
+        for (number, step) in self.steps.iter().enumerate().filter(|(_, step)| wanted(step)) {
             let parent = project.parent(&step.file).map_err(|source| reach(step, source))?;
             swap_in(&stage, &parent, number, step)?;
             crash::point();
@@ -122,7 +124,7 @@ impl Journal {
             fsync(&parent).map_err(|source| reach(step, source.into()))?;
         }
         fsync(&stage).map_err(|error| ChangeError::files("write", &self.stage, error.into()))?;
-        self.verify(store, project)
+        self.verify(store, project, wanted)
     }
 
     /// Checks that the displaced file is still the one that the change was made against.
@@ -139,15 +141,16 @@ impl Journal {
         }
     }
 
-    /// Checks that the new files are the staged ones, and that the displaced ones have not changed
-    /// since.
+    /// Checks that the new files of these steps are the staged ones, and that the displaced ones
+    /// have not changed since.
     pub(super) fn verify(
         &self,
         store: &ChangeStore,
         project: &ConfinedDir,
+        wanted: impl Fn(&Step) -> bool,
     ) -> Result<(), ChangeError> {
         let stage = store.stage_folder(&self.stage)?;
-        for (number, step) in self.steps.iter().enumerate() {
+        for (number, step) in self.steps.iter().enumerate().filter(|(_, step)| wanted(step)) {
             let found = project.look(&step.file).map_err(|source| reach(step, source))?;
             let is_so = match (&found, &step.after) {
                 (Found::Nothing, None) => true,

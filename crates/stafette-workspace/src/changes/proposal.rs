@@ -62,7 +62,8 @@ impl Changes {
     ) -> Result<Change, ChangeError> {
         let drafts = proposal.changes.into_iter().map(Draft::from).collect();
         let Proposal { author, reason, revises, .. } = proposal;
-        self.keep(drafts, author, reason, revises, rules, false).await
+        let origin = proposal.printed.then_some(GateKind::Printed);
+        self.keep(drafts, author, reason, revises, rules, origin).await
     }
 
     /// Stores a set that another orchestrator left: nothing of it is applied before a person
@@ -73,7 +74,8 @@ impl Changes {
         rules: &ChangeRules,
     ) -> Result<Change, ChangeError> {
         let drafts = proposal.changes.into_iter().map(Draft::from).collect();
-        self.keep(drafts, proposal.author, proposal.reason, None, rules, true).await
+        self.keep(drafts, proposal.author, proposal.reason, None, rules, Some(GateKind::Foreign))
+            .await
     }
 
     /// Stores a set. It is refused as a whole if one edit is invalid.
@@ -84,7 +86,7 @@ impl Changes {
         reason: String,
         rules: &ChangeRules,
     ) -> Result<Change, ChangeError> {
-        self.keep(drafts, author, reason, None, rules, false).await
+        self.keep(drafts, author, reason, None, rules, None).await
     }
 
     /// Stores a set, as a new one or in place of another. A turn that is delivered again proposes
@@ -96,7 +98,7 @@ impl Changes {
         reason: String,
         revises: Option<ChangeId>,
         rules: &ChangeRules,
-        is_foreign: bool,
+        origin: Option<GateKind>,
     ) -> Result<Change, ChangeError> {
         if drafts.is_empty() {
             return Err(ChangeError::Size { flaw: "a change has at least one edit" });
@@ -124,9 +126,8 @@ impl Changes {
         if let Some(again) = again.filter(|again| leaves(again, &edits)) {
             return Ok(again);
         }
-        let foreign = edits.iter().filter(|_| is_foreign);
-        let foreign = foreign.map(|it| Gate { kind: GateKind::Foreign, file: it.file.clone() });
-        let foreign: Vec<Gate> = foreign.collect();
+        let gate = |edit: &Edit| Some(Gate { kind: origin?, file: edit.file.clone() });
+        let origin: Vec<Gate> = edits.iter().filter_map(gate).collect();
         let change = Change {
             id: earlier.as_ref().map_or_else(|| self.store.next_id(), |earlier| Ok(earlier.id))?,
             revision: earlier.as_ref().map_or(1, |earlier| earlier.revision + 1),
@@ -134,7 +135,7 @@ impl Changes {
             untold: author.run.is_some(),
             author,
             reason,
-            gates: gates(&edits, rules).into_iter().chain(foreign).collect(),
+            gates: gates(&edits, rules).into_iter().chain(origin).collect(),
             edits,
             proposed_at: now(),
             approved_by: None,

@@ -91,7 +91,12 @@ impl Deed {
     fn rules(self) -> ChangeRules {
         match self {
             Deed::Fail => validated("false"),
-            Deed::ApplyWithGit => ChangeRules { commit: true, ..rules() },
+            // The set changes the script, which follows once it has judged.
+            Deed::ApplyWithGit => ChangeRules {
+                commit: true,
+                validate: ["sh", "bin/run.sh"].map(str::to_owned).to_vec(),
+                ..rules()
+            },
             _ => rules(),
         }
     }
@@ -171,6 +176,7 @@ async fn round(deed: Deed, after: i64, again: Option<i64>) -> (bool, bool) {
     } else {
         let after = match deed {
             Deed::Undo => ChangeStatus::Undone,
+            Deed::ApplyWithGit => ChangeStatus::Validated,
             _ => ChangeStatus::Applied,
         };
         assert_eq!(change_status(&world), after, "{at}");

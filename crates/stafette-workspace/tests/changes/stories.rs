@@ -73,9 +73,12 @@ async fn s4_07_the_rules_of_today_hold_for_the_sets_of_yesterday() {
     let own = ChangeRules { own: pattern(), ..rules() };
     let refused = world.changes().apply(change.id, &own).await;
     assert!(matches!(refused, Err(ChangeError::NeedsPerson { .. })));
-    let protected = ChangeRules { protected: pattern(), ..rules() };
-    let refused = world.changes().apply(change.id, &protected).await;
-    assert!(matches!(refused, Err(ChangeError::Protected { .. })));
+    for spelled in ["a.*", "A.*"] {
+        let protected = vec![spelled.parse().expect("a pattern")];
+        let protected = ChangeRules { protected, ..rules() };
+        let refused = world.changes().apply(change.id, &protected).await;
+        assert!(matches!(refused, Err(ChangeError::Protected { .. })), "{spelled}");
+    }
     assert_eq!(world.read("a.txt"), "one\ntwo\nthree\n");
 }
 
@@ -273,6 +276,7 @@ async fn s4_06_a_revision_replaces_the_set_and_needs_a_new_yes() {
         author,
         reason: "a reason".to_owned(),
         revises,
+        printed: false,
     };
     let first = changes.propose(set("1\n", author(1), None), &rules()).await.expect("proposed");
     let again = changes.propose(set("1\n", author(1), None), &rules()).await.expect("the same");

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use stafette_core::Millis;
-use stafette_core::change::{ChangeId, ChangeRules, ChangeStatus};
+use stafette_core::change::{Action, ChangeId, ChangeRules, ChangeStatus};
 use stafette_testkit::disk;
-use stafette_workspace::Changes;
+use stafette_workspace::{ChangeError, Changes};
 
-use crate::world::{World, validated};
+use crate::world::{World, edit, rules, validated};
 
 #[tokio::test]
 async fn s4_06_a_command_that_says_no_gets_everything_back() {
@@ -112,4 +112,48 @@ async fn s4_06_on_a_small_disk_the_command_fills_it() {
 fn s4_06_a_command_that_fills_the_disk_gets_everything_back() {
     // Where no mount is allowed, the limit on files in the other half is all that is shown.
     disk::run_on_a_small_one(3, "validation::s4_06_on_a_small_disk_the_command_fills_it");
+}
+
+#[tokio::test]
+async fn s4_07_a_set_that_changes_its_judge_needs_a_person_and_is_judged_by_the_old_one() {
+    let world = World::new();
+    world.write("check.sh", "! grep -q bad a.txt\n");
+    let rules = ChangeRules { validate: ["sh", "check.sh"].map(str::to_owned).to_vec(), ..rules() };
+    let both = vec![
+        edit(Action::Modify, "a.txt", Some("bad\n")),
+        edit(Action::Modify, "check.sh", Some("exit 0\n")),
+    ];
+    let before = world.tree();
+    let change = world.propose_under(both, &rules).await.expect("proposed");
+    assert!(change.waits_for_person(), "{:?}", change.gates);
+    let refused = world.changes().apply(change.id, &rules).await;
+    let Err(error @ ChangeError::NeedsPerson { .. }) = refused else { panic!("{refused:?}") };
+    assert!(error.to_string().contains("check.sh, by which changes are validated"), "{error}");
+    world.changes().approve(change.id, "mia").await.expect("approved");
+    let report = world.changes().apply(change.id, &rules).await.expect("tried");
+    let back = &report.rolled_back[0];
+    assert!(back.why.contains("judged by check.sh as it was before"), "{}", back.why);
+    assert_eq!(world.tree(), before);
+    world.assert_tidy();
+
+    // What the old one lets pass brings the new one along.
+    let both = vec![
+        edit(Action::Modify, "a.txt", Some("good\n")),
+        edit(Action::Modify, "check.sh", Some("grep -q good a.txt\n")),
+    ];
+    let change = world.propose_under(both, &rules).await.expect("proposed");
+    world.changes().approve(change.id, "mia").await.expect("approved");
+    let report = world.changes().apply(change.id, &rules).await.expect("applied");
+    assert_eq!(report.landed[0].status, ChangeStatus::Validated);
+    assert_eq!(world.read("check.sh"), "grep -q good a.txt\n");
+    world.changes().undo(change.id, false, &rules).await.expect("undone");
+    assert_eq!(world.tree(), before);
+
+    // A judge that was not there before judges at once.
+    fs::remove_file(world.path("check.sh")).expect("removed");
+    let first = vec![edit(Action::Create, "check.sh", Some("grep -q one a.txt\n"))];
+    let change = world.propose_under(first, &rules).await.expect("proposed");
+    world.changes().approve(change.id, "mia").await.expect("approved");
+    let report = world.changes().apply(change.id, &rules).await.expect("applied");
+    assert_eq!(report.landed[0].status, ChangeStatus::Validated);
 }

@@ -109,10 +109,18 @@ impl World {
     }
 
     pub(crate) async fn propose(&self, edits: Vec<FileEdit>) -> Result<Change, ChangeError> {
+        self.propose_under(edits, &rules()).await
+    }
+
+    pub(crate) async fn propose_under(
+        &self,
+        edits: Vec<FileEdit>,
+        rules: &ChangeRules,
+    ) -> Result<Change, ChangeError> {
         let author = Author { person: "mia".to_owned(), ..Author::default() };
         let reason = "a reason".to_owned();
-        let proposal = Proposal { changes: edits, author, reason, revises: None };
-        self.changes().propose(proposal, &rules()).await
+        let proposal = Proposal { changes: edits, author, reason, ..Proposal::default() };
+        self.changes().propose(proposal, rules).await
     }
 
     /// A set that does everything a set can, with a person's yes.

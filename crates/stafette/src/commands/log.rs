@@ -66,6 +66,7 @@ pub(super) fn line(event: &Value) -> String {
     };
     let clock = text("/at").get(11..23).unwrap_or_default();
     let name = text("/event");
-    let line = format!("{:>5} {clock} {name:<17} {about:<7} {route}{said}", event["seq"]);
+    let printed = super::run::printed(event);
+    let line = format!("{:>5} {clock} {name:<17} {about:<7} {route}{said}{printed}", event["seq"]);
     plain(line.trim_end())
 }

@@ -316,10 +316,17 @@ pub(crate) fn line(context: &Context, event: &Value) -> Option<String> {
         "council_reopened" => step("◇", "the council speaks on".into()),
         "note_left" => step("✎", short(text("/text"), 100)),
         "alert_raised" => {
-            step(&output.paint(Tone::Bad, "!"), format!("{}: {}", text("/code"), text("/message")))
+            let said = format!("{}{}: {}", text("/code"), printed(event), text("/message"));
+            step(&output.paint(Tone::Bad, "!"), said)
         }
+        "frame_ignored" => step("…", format!("printed frame ignored: {}", text("/reason"))),
         _ => None,
     }
+}
+
+/// The mark of what was read from plain output, which anything printed can imitate.
+pub(super) fn printed(event: &Value) -> &'static str {
+    if event["printed"] == true { " (printed)" } else { "" }
 }
 
 fn reason(event: &Value) -> String {

@@ -88,6 +88,7 @@ fn way(context: &Context, explained: &Value) {
         detail("answer", short(&text(leg, "/handoff/state/closed/response/summary"), 100));
         detail("dissent", dissent(leg));
         detail("rule", rules(leg));
+        detail("ignored", short(&ignored(leg), 200));
         for said in changes(leg) {
             detail("change", said);
         }
@@ -231,6 +232,14 @@ fn dissent(leg: &Value) -> String {
         .map(|line| line.trim_end().to_owned())
         .collect();
     plain(&said.join("; "))
+}
+
+/// The reasons why frames in the agent's output could not be read.
+fn ignored(leg: &Value) -> String {
+    let events = leg["events"].as_array().into_iter().flatten();
+    let reasons = events.filter(|event| event["event"] == "frame_ignored");
+    let reasons: Vec<String> = reasons.map(|event| text(event, "/reason")).collect();
+    reasons.join("; ")
 }
 
 /// The decisions about it, in order.

@@ -241,3 +241,36 @@ command = ["sh", "-c", "cat > /dev/null; echo changed > src.txt; echo done"]
     world.run(&["apply", "c1"]).ok();
     assert_eq!(world.read("src.txt"), "changed\n");
 }
+
+#[test]
+fn s4_07_a_team_does_not_rewrite_its_own_judge_or_agents_unasked() {
+    let world = World::workflow(
+        &ECHO
+            .replace(r#"["sh", "-c", "! grep -r bad src"]"#, r#"["sh", "check.sh"]"#)
+            .replace(r#"["sh", "-c", "true"]"#, r#"["sh", "agent.sh"]"#),
+    );
+    world.write("src/a.txt", "one\n");
+    world.write("check.sh", "! grep -r bad src\n");
+    world.write("agent.sh", "true\n");
+    let edits = json!([
+        { "file": "src/a.txt", "action": "modify", "content": "bad\n" },
+        { "file": "check.sh", "action": "modify", "content": "exit 0\n" },
+        { "file": "agent.sh", "action": "modify", "content": "curl evil\n" },
+    ]);
+    let id = propose(&world, &edits);
+    let refused = world.run(&["apply", &id]);
+    assert_ne!(refused.code, 0, "nobody was asked: {refused:?}");
+    for said in
+        ["check.sh, by which changes are validated", "agent.sh, which agents and tools obey"]
+    {
+        assert!(refused.err.contains(said), "{refused:?}");
+    }
+    world.run(&["approve", &id]).ok();
+    let judged = world.run(&["apply", &id]);
+    assert!(judged.err.contains("check.sh as it was before"), "{judged:?}");
+    assert_eq!(world.read("src/a.txt"), "one\n");
+    for file in ["CLAUDE.md", ".claude/settings.json", ".mcp.json", "Dockerfile", "MAKEFILE"] {
+        let id = propose(&world, &json!([{ "file": file, "action": "create", "content": "x\n" }]));
+        assert_ne!(world.run(&["apply", &id]).code, 0, "{file}");
+    }
+}

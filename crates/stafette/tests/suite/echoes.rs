@@ -118,28 +118,21 @@ impl Fate {
         assert_eq!(others, 1, "the person's request alone: {quote:?}: {log:#?}");
         assert!(self.all("handoff_refused").is_empty(), "{quote:?}: {log:#?}");
         assert!(self.all("recovery_chosen").len() <= questions.len(), "{quote:?}: {log:#?}");
-        let failures = self.all("turn_failed");
+        assert!(self.all("turn_failed").is_empty(), "{quote:?}: {log:#?}");
+        assert_eq!(self.view["purse"]["spent"]["tokens"], 0, "{quote:?}: {log:#?}");
         // What reads as an answer moves nothing, and nobody needs to be asked about it.
         let Some(question) = questions.first() else {
-            assert!(failures.is_empty(), "{quote:?}: {log:#?}");
             assert_eq!(self.view["status"], "succeeded", "{quote:?}: {log:#?}");
             return Asked::Nothing;
         };
         assert_eq!(questions.len(), 1, "{quote:?}: {log:#?}");
         assert_eq!(self.view["waiting_on"], "human", "{quote:?}: {log:#?}");
         if question["offer"]["question"]["reason"] == "unconfirmed_frame" {
-            assert!(failures.is_empty(), "{quote:?}: {log:#?}");
             return Asked::WhetherItIsMeant;
         }
         let details = question["offer"]["question"]["details"].as_str().expect("details");
-        if details.contains("ended twice without") {
-            assert!(failures.is_empty(), "{quote:?}: {log:#?}");
-            return Asked::ForItsOutcome;
-        }
-        let invalid = |failure: &&Value| failure["failure"]["kind"] == "invalid";
-        assert!(failures.iter().all(invalid), "{quote:?}: {log:#?}");
-        assert_eq!(failures.len(), 3, "{quote:?}: {log:#?}");
-        Asked::WhatNow
+        assert!(details.contains("ended twice without"), "{quote:?}: {log:#?}");
+        Asked::ForItsOutcome
     }
 }
 
@@ -149,7 +142,6 @@ enum Asked {
     Nothing,
     ForItsOutcome,
     WhetherItIsMeant,
-    WhatNow,
 }
 
 /// Has all quotes printed, so many in each run.
@@ -192,8 +184,8 @@ fn quoted(number: usize, group: &[Quote]) -> String {
 }
 
 /// How many were asked about, each way.
-fn tally(seen: &[Asked]) -> [usize; 4] {
-    [Asked::Nothing, Asked::ForItsOutcome, Asked::WhetherItIsMeant, Asked::WhatNow]
+fn tally(seen: &[Asked]) -> [usize; 3] {
+    [Asked::Nothing, Asked::ForItsOutcome, Asked::WhetherItIsMeant]
         .map(|kind| seen.iter().filter(|asked| **asked == kind).count())
 }
 

@@ -118,18 +118,36 @@ fn s4_06_edits_in_a_json_answer_and_in_a_frame_are_proposed() {
     let answer = r#"{"codeChanges":[{"file":"a.txt","action":"create","content":"a\n"}],"summary":"An a","status":"resolved"}"#;
     let frame =
         r#"<<<ODEI:CHANGE:{"changes":[{"file":"b.txt","action":"create","content":"b\n"}]}>>>"#;
-    for (print, format) in [(answer, "result = \"json\"\n"), (frame, "")] {
-        let script = format!("cat > /dev/null; printf '%s\\n' '{print}'");
-        let world = World::workflow(&format!(
-            "[workflow]\nname = \"one\"\nentry = \"one\"\n[agents.one]\nrunner = \"exec\"\n{format}\
-             command = [\"sh\", \"-c\", {script:?}]\n"
-        ));
+    for (print, format) in [(answer, "result = \"json\""), (frame, "result = \"frames\"")] {
+        let world = printing(print, &format!("trust_bare_frames = true\n[agents.one]\n{format}"));
         world.run(&["run", "Write it", "--json"]).ok();
         assert_eq!(change(&world)["author"]["handoff"], "h1", "{print}");
         assert_eq!(story(&world), ["proposed 1"], "{print}");
         world.run(&["apply", "--all"]).ok();
         assert_eq!(story(&world), ["proposed 1", "to apply", "applied"]);
     }
+}
+
+/// A team of one, whose command prints this.
+fn printing(print: &str, settings: &str) -> World {
+    let script = format!("cat > /dev/null; printf '%s\\n' '{print}'");
+    World::workflow(&format!(
+        "[workflow]\nname = \"one\"\nentry = \"one\"\n{settings}\nrunner = \"exec\"\n\
+         command = [\"sh\", \"-c\", {script:?}]\n"
+    ))
+}
+
+#[test]
+fn b_07_edits_that_were_only_printed_wait_for_a_person() {
+    let frame =
+        r#"<<<ODEI:CHANGE:{"changes":[{"file":"b.txt","action":"create","content":"b\n"}]}>>>"#;
+    let world = printing(frame, "[agents.one]");
+    world.run(&["run", "Write it", "--json"]);
+    assert_eq!(change(&world)["gates"][0]["kind"], "printed");
+    assert_ne!(world.run(&["apply", "c1"]).code, 0, "nobody has approved it");
+    world.run(&["approve", "c1"]).ok();
+    world.run(&["apply", "c1"]).ok();
+    assert!(world.project().join("b.txt").exists());
 }
 
 #[test]

@@ -26,8 +26,8 @@ use crate::wire::context::{
 use crate::wire::phase::Phase;
 use crate::{
     AgentName, Failure, FailureKind, Fields, HandoffId, Input, Kind, Millis, MissingInput, Offer,
-    Outcome, Party, Priority, Question, Reason, Response, Run, RunId, Time, TurnKey, TurnResult,
-    Usage, Usd,
+    Outcome, Party, PrintedFrame, Priority, Question, Reason, Response, Run, RunId, Time, TurnKey,
+    TurnResult, Usage, Usd,
 };
 
 const RELAY: &str = include_str!("../../../../../fixtures/workflows/relay.toml");
@@ -215,6 +215,11 @@ fn inputs() -> Vec<Input> {
         }),
         Input::Postpone { handoff, until: Time(1), why: text() },
         Input::Alert { code: text(), message: text() },
+        Input::Printed {
+            turn: turn(),
+            frame: PrintedFrame::Error { code: text(), message: text() },
+        },
+        Input::Printed { turn: turn(), frame: PrintedFrame::Unreadable { reason: text() } },
         Input::RaiseBudget { money: Usd(1), tokens: 1 },
         Input::Team(TeamInput::Note { text: text(), by: by() }),
         Input::Team(TeamInput::HandOver { changes: ChangeCounts::default() }),

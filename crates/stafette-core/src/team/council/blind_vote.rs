@@ -41,6 +41,9 @@ impl Run {
             Event::LeaseRenewed(renewed) if self.is_ballot(renewed.turn.handoff) => {
                 renewed.note = None;
             }
+            Event::FrameIgnored(ignored) if self.is_ballot(ignored.turn.handoff) => {
+                ignored.reason.clear();
+            }
             Event::HandoffClosed(closed) if self.is_ballot(closed.handoff) => {
                 hush(&mut closed.response);
             }
@@ -65,6 +68,7 @@ impl Run {
         }
         handoff.told.said.vote = None;
         handoff.told.response.iter_mut().for_each(hush);
+        handoff.ignored.clear();
         match &mut handoff.state {
             State::Closed(closing) => hush(&mut closing.response),
             State::Ordered(turn) | State::Accepted(turn) | State::Running(turn) => turn.note = None,

@@ -75,7 +75,7 @@ impl Scanner {
         let mut rest = held.as_slice();
         while let Some(candidate) = self.candidate.take() {
             if candidate.opening().is_some() {
-                found(Found::Malformed { fault: Fault::Cut, offset: self.offset });
+                found(Found::malformed(Fault::Cut, rest, self.offset));
             }
             let behind = candidate.opening().unwrap_or(1);
             self.offset += behind as u64;
@@ -120,7 +120,7 @@ impl Scanner {
                     Step::More => continue,
                     Step::Not => at = start + 1,
                     Step::Wrong(fault) => {
-                        found(Found::Malformed { fault, offset });
+                        found(Found::malformed(fault, &data[start..at], offset));
                         at = start + candidate.opening().unwrap_or(1);
                     }
                     Step::Done(frame) => found(Found::Frame { frame, offset }),

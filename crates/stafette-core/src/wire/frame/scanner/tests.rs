@@ -24,7 +24,7 @@ fn scan_drawn(stream: &str) -> Vec<Found> {
 fn notes(found: &[Found]) -> Vec<String> {
     let note = |found: &Found| match found {
         Found::Frame { frame, offset } => format!("{offset} {frame}"),
-        Found::Malformed { fault, offset } => format!("{offset} ! {fault:?}"),
+        Found::Malformed { fault, offset, .. } => format!("{offset} ! {fault:?}"),
     };
     found.iter().map(note).collect()
 }

@@ -1,0 +1,496 @@
+//! The one definition of a project's own files: those that the team runs on, is steered by, or is
+//! judged by. A person has to approve every change to them.
+//!
+//! Paths are compared as the most forgiving file system sees them: without case and invisible
+//! characters.
+
+use super::ChangeRules;
+use super::path::{FilePath, folded};
+use crate::workflow::Workflow;
+
+/// The path of the workflow file.
+const WORKFLOW: &str = "stafette.toml";
+
+/// The folder of the profiles that the project brings.
+const PROFILES: &str = "profiles/";
+
+/// Files and folders that can make agents start programs, anywhere in the project.
+const LEVERS: [&str; 15] = [
+    ".aider.conf.yml",
+    ".amazonq",
+    ".claude",
+    ".codex",
+    ".continue",
+    ".cursor",
+    ".gemini",
+    ".junie",
+    ".kiro",
+    ".mcp.json",
+    ".opencode",
+    ".roo",
+    ".windsurf",
+    "opencode.json",
+    "opencode.jsonc",
+];
+
+/// Files and folders that tell agents what to do, anywhere in the project.
+const INSTRUCTIONS: [&str; 11] = [
+    ".clinerules",
+    ".cursorrules",
+    ".roomodes",
+    ".windsurfrules",
+    "agent.md",
+    "agents.md",
+    "agents.override.md",
+    "claude.local.md",
+    "claude.md",
+    "copilot-instructions.md",
+    "gemini.md",
+];
+
+/// Files and folders that other tools obey, anywhere in the project: continuous integration, hooks
+/// of git, editors, builds and containers. A `*` matches any part of a name.
+const TOOLS: [&str; 68] = [
+    "*.dockerfile",
+    "*.mk",
+    ".appveyor.yml",
+    ".buildkite",
+    ".cargo",
+    ".circleci",
+    ".cirrus.yml",
+    ".devcontainer",
+    ".devcontainer.json",
+    ".drone.yml",
+    ".envrc",
+    ".gitattributes",
+    ".githooks",
+    ".gitlab-ci.yml",
+    ".gitmodules",
+    ".husky",
+    ".huskyrc*",
+    ".idea",
+    ".justfile",
+    ".lefthook.yml",
+    ".lintstagedrc*",
+    ".mise.toml",
+    ".pre-commit-config.yaml",
+    ".pre-commit-hooks.yaml",
+    ".teamcity",
+    ".tool-versions",
+    ".travis.yml",
+    ".vscode",
+    ".woodpecker",
+    ".woodpecker.yml",
+    ".zed",
+    "*.code-workspace",
+    "appveyor.yml",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    "build.rs",
+    "buildkite.yml",
+    "buildspec.yml",
+    "cloudbuild.yaml",
+    "cloudbuild.yml",
+    "compose.yaml",
+    "compose.yml",
+    "compose.*.yaml",
+    "compose.*.yml",
+    "containerfile*",
+    "docker-bake.*",
+    "docker-compose*",
+    "dockerfile*",
+    "earthfile",
+    "flake.nix",
+    "gnumakefile",
+    "jenkinsfile*",
+    "justfile",
+    "lefthook.yaml",
+    "lefthook.yml",
+    "makefile",
+    "mise.toml",
+    "noxfile.py",
+    "procfile",
+    "rust-toolchain",
+    "rust-toolchain.toml",
+    "shell.nix",
+    "skaffold.yaml",
+    "taskfile.yaml",
+    "taskfile.yml",
+    "tiltfile",
+    "tox.ini",
+    "vagrantfile",
+];
+
+/// Folders of continuous integration inside of folders that also hold other things.
+const AUTOMATION: [&str; 8] = [
+    ".github/actions",
+    ".github/instructions",
+    ".github/prompts",
+    ".github/workflows",
+    ".gitea/workflows",
+    ".forgejo/workflows",
+    ".gitlab/ci",
+    ".config/mise",
+];
+
+/// Programs and the files that tell them what to do, although the command does not name them.
+const IMPLIED: [(&str, &[&str]); 16] = [
+    ("bun", &["package.json"]),
+    ("docker", &["dockerfile", "compose.yaml", "compose.yml", "docker-compose.yml"]),
+    ("gmake", &["makefile", "gnumakefile"]),
+    ("gradle", &["build.gradle", "build.gradle.kts"]),
+    ("gradlew", &["build.gradle", "build.gradle.kts"]),
+    ("just", &["justfile", ".justfile"]),
+    ("make", &["makefile", "gnumakefile"]),
+    ("mvn", &["pom.xml"]),
+    ("nox", &["noxfile.py"]),
+    ("npm", &["package.json"]),
+    ("pnpm", &["package.json"]),
+    ("podman", &["dockerfile", "containerfile"]),
+    ("pre-commit", &[".pre-commit-config.yaml"]),
+    ("task", &["taskfile.yml", "taskfile.yaml"]),
+    ("tox", &["tox.ini", "pyproject.toml", "setup.cfg"]),
+    ("yarn", &["package.json"]),
+];
+
+/// Programs that only look at the files that are named to them, or make and remove them: what is
+/// looked at is judged, and judges nothing.
+const LOOKING: [&str; 18] = [
+    "[", "[[", "cat", "echo", "egrep", "fgrep", "grep", "head", "ls", "mkdir", "printf", "rg",
+    "rm", "rmdir", "tail", "test", "touch", "wc",
+];
+
+/// Words after which a folder follows that the rest of the command works in.
+const FOLDERS: [&str; 6] = ["cd", "-C", "--cwd", "--dir", "--directory", "--prefix"];
+
+/// True if the file or folder of this name can make agents start programs.
+#[must_use]
+pub fn is_lever(name: &str) -> bool {
+    let name = folded(name);
+    name == WORKFLOW || LEVERS.contains(&name.as_str())
+}
+
+/// True if the file is part of the orchestrator itself: its workflow, its profiles, or what
+/// `[changes]` calls its own.
+pub(super) fn is_logic(file: &FilePath, rules: &ChangeRules) -> bool {
+    let text = folded(file.as_str());
+    folded(file.name()) == WORKFLOW
+        || (text.starts_with(PROFILES) && text.ends_with(".toml"))
+        || rules.own.iter().any(|pattern| pattern.covers_folded(file.as_str()))
+}
+
+/// True if the validation command runs the file, or a program that obeys it.
+pub(super) fn judges(file: &FilePath, rules: &ChangeRules) -> bool {
+    let validation = Words::of(&rules.validate, true);
+    let name = folded(file.name());
+    let implied = IMPLIED.iter().filter(|(program, _)| validation.programs.contains(*program));
+    let mut implied = implied.flat_map(|(_, files)| *files);
+    implied.any(|known| *known == name) || validation.name(file)
+}
+
+/// True if the command runs the file, which it names.
+#[must_use]
+pub fn runs(command: &[String], file: &FilePath) -> bool {
+    Words::of(command, true).name(file)
+}
+
+/// True if tools, hooks or commands of the team obey the file.
+pub(super) fn steers(file: &FilePath, rules: &ChangeRules) -> bool {
+    let text = folded(file.as_str());
+    let known = |name: &str| {
+        LEVERS.contains(&name)
+            || INSTRUCTIONS.contains(&name)
+            || TOOLS.iter().any(|pattern| is_like(name, pattern))
+    };
+    let within = |folder: &&str| {
+        text.starts_with(&format!("{folder}/")) || text.contains(&format!("/{folder}/"))
+    };
+    text.split('/').any(known)
+        || AUTOMATION.iter().any(|folder| within(&folder))
+        || rules.named.iter().any(|word| names(word, &text))
+}
+
+/// True if a folded name matches a name in which a `*` stands for any part.
+pub(super) fn is_like(name: &str, pattern: &str) -> bool {
+    match pattern.split_once('*') {
+        None => name == pattern,
+        Some((head, tail)) => {
+            name.len() >= pattern.len() - 1 && name.starts_with(head) && name.ends_with(tail)
+        }
+    }
+}
+
+/// True if a folded word of a command names the folded path. An absolute one may lead here.
+fn names(word: &str, path: &str) -> bool {
+    match word.strip_prefix('/') {
+        Some(inner) => inner == path || inner.ends_with(&format!("/{path}")),
+        None => word == path,
+    }
+}
+
+impl Workflow {
+    /// Returns the rules for changes, which know the files that the workflow's commands name.
+    #[must_use]
+    pub fn change_rules(&self) -> ChangeRules {
+        let hooks = self.hooks.iter().map(|hook| &hook.command);
+        let agents = self.agents.values().map(|agent| &agent.command);
+        let own = self.own.iter().flat_map(|own| [&own.build, &own.prove, &own.start]);
+        let commands = agents.chain(hooks).chain(own).chain([&self.changes.validate]);
+        let mut named: Vec<String> =
+            commands.flat_map(|command| Words::of(command, false).files).collect();
+        let scripts = self.agents.values().filter_map(|agent| agent.script.as_ref());
+        let known = self.knowledge.iter().flat_map(|known| [&known.constitution, &known.goals]);
+        let program = self.own.iter().map(|own| &own.program);
+        let files = scripts.chain(known.flatten()).chain(program);
+        named.extend(files.filter_map(|file| plain(file)));
+        // A profile's commands name files as well.
+        named.extend(self.profiles.values().flat_map(|text| {
+            let text = text.replace(['"', ',', '[', ']'], " ");
+            Words::of(&[text], false).files
+        }));
+        named.sort();
+        named.dedup();
+        ChangeRules { named, ..self.changes.clone() }
+    }
+}
+
+/// The words of a command that can name files, and the programs that it starts, all folded.
+#[derive(Debug, Default)]
+struct Words {
+    files: Vec<String>,
+    programs: std::collections::BTreeSet<String>,
+}
+
+impl Words {
+    /// Reads a command. What programs only look at is left out if it is to be `judging`.
+    fn of(command: &[String], judging: bool) -> Self {
+        let mut words = Words::default();
+        let is_text = |word: &&String| word.contains(|c: char| c.is_whitespace() || is_border(c));
+        let plain: Vec<&str> =
+            command.iter().filter(|word| !is_text(word)).map(String::as_str).collect();
+        words.take(&plain, judging);
+        for text in command.iter().filter(is_text) {
+            let text = without_variables(text);
+            // What is only looked at may still be run at the end of a pipe.
+            let judging = judging && !text.replace("||", "").contains('|');
+            for simple in text.split(is_border) {
+                let parts: Vec<&str> = simple.split_whitespace().collect();
+                words.take(&parts, judging);
+            }
+        }
+        let folders: Vec<String> = folders(command).collect();
+        let joined = folders.iter().flat_map(|folder| {
+            words.files.iter().filter_map(move |file| plain_path(&format!("{folder}/{file}")))
+        });
+        let joined: Vec<String> = joined.collect();
+        words.files.extend(joined);
+        words
+    }
+
+    /// Takes the words of one simple command.
+    fn take(&mut self, words: &[&str], judging: bool) {
+        let leads = |word: &&&str| {
+            matches!(
+                **word,
+                "!" | "exec" | "if" | "then" | "else" | "while" | "do" | "time" | "env"
+            ) || word.contains('=')
+        };
+        let lead = words.iter().take_while(leads).count();
+        let (lead, words) = words.split_at(lead);
+        self.files.extend(lead.iter().filter_map(|word| plain(word.split_once('=')?.1)));
+        let Some((program, arguments)) = words.split_first() else { return };
+        self.files.extend(plain(program));
+        let program = folded(program.rsplit('/').next().unwrap_or(program));
+        let looks = LOOKING.contains(&program.as_str());
+        self.programs.insert(program);
+        if judging && looks {
+            return;
+        }
+        let mut into = false;
+        let mut module = false;
+        for word in arguments {
+            // What is written to is not run.
+            let written = std::mem::replace(&mut into, word.ends_with('>'));
+            if written || word.contains('>') {
+                continue;
+            }
+            for part in word.split(['=', ':', ',', '@', '<']) {
+                self.files.extend(plain(part));
+            }
+            if std::mem::replace(&mut module, *word == "-m") {
+                let path = word.replace('.', "/");
+                let paths = [format!("{path}.py"), format!("{path}/__main__.py")];
+                self.files.extend(paths.iter().filter_map(|path| plain(path)));
+            }
+        }
+    }
+
+    fn name(&self, file: &FilePath) -> bool {
+        let path = folded(file.as_str());
+        self.files.iter().any(|word| names(word, &path))
+    }
+}
+
+/// True for what stands between the simple commands of a shell's text.
+fn is_border(c: char) -> bool {
+    matches!(c, ';' | '&' | '|' | '\n' | '(' | ')' | '{' | '}' | '`' | '$')
+}
+
+/// Returns a shell's text without its variables: `$PWD/check` becomes `/check`, which may lead here.
+fn without_variables(text: &str) -> String {
+    let mut parts = text.split('$');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = match part.strip_prefix('{') {
+            Some(braced) => braced.split_once('}').map_or("", |(_, rest)| rest),
+            None => part.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_'),
+        };
+        plain.push_str(rest);
+    }
+    plain
+}
+
+/// The folders that a command goes to.
+fn folders(command: &[String]) -> impl Iterator<Item = String> + '_ {
+    let words: Vec<&str> = command
+        .iter()
+        .flat_map(|word| word.split(|c: char| c.is_whitespace() || is_border(c) || c == '='))
+        .filter(|word| !word.is_empty())
+        .collect();
+    let pairs = words.windows(2).filter(|pair| FOLDERS.contains(&pair[0]));
+    pairs.filter_map(|pair| plain(pair[1])).collect::<Vec<_>>().into_iter()
+}
+
+/// Returns a word of a command as a folded path, without quotes and in its normal form; `None` if it
+/// can name no file.
+fn plain(word: &str) -> Option<String> {
+    let word = word.trim_matches(['"', '\'']);
+    (!word.starts_with('-')).then(|| plain_path(word)).flatten()
+}
+
+fn plain_path(word: &str) -> Option<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in word.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => {
+                names.pop();
+            }
+            name => names.push(name),
+        }
+    }
+    let root = if word.starts_with('/') { "/" } else { "" };
+    (!names.is_empty()).then(|| folded(&format!("{root}{}", names.join("/"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::{Action, Edit, GateKind, gates};
+
+    fn path(text: &str) -> FilePath {
+        text.parse().expect(text)
+    }
+
+    fn kinds(file: &str, rules: &ChangeRules) -> Vec<GateKind> {
+        let (file, action) = (path(file), Action::Modify);
+        let edit = Edit { file, action, from: None, before: None, after: None };
+        gates(&[edit], rules).into_iter().map(|gate| gate.kind).collect()
+    }
+
+    fn validation(command: &[&str]) -> ChangeRules {
+        let validate = command.iter().map(ToString::to_string).collect();
+        ChangeRules { validate, ..ChangeRules::default() }
+    }
+
+    #[test]
+    fn s4_07_what_steers_tools_needs_a_person_in_any_case_and_any_folder() {
+        let rules = ChangeRules::default();
+        for file in [
+            "CLAUDE.md",
+            "sub/AGENTS.md",
+            ".claude/settings.json",
+            ".Claude/Settings.json",
+            ".mcp.json",
+            ".envrc",
+            ".husky/pre-commit",
+            ".githooks/pre-push",
+            ".github/workflows/ci.yml",
+            ".GitHub/Workflows/ci.yml",
+            ".gitlab-ci.yml",
+            ".pre-commit-config.yaml",
+            ".vscode/tasks.json",
+            "Makefile",
+            "makefile",
+            "docker/Dockerfile.dev",
+            "docker-compose.override.yml",
+            "Justfile",
+            "crates/x/build.rs",
+            ".cargo/config.toml",
+        ] {
+            assert_eq!(kinds(file, &rules), [GateKind::Steering], "{file}");
+        }
+        for file in ["src/main.rs", "README.md", ".github/ISSUE_TEMPLATE.md", "docs/makefiles.md"] {
+            assert_eq!(kinds(file, &rules), [], "{file}");
+        }
+        assert_eq!(kinds("profiles/claude.toml", &rules), [GateKind::OwnLogic]);
+    }
+
+    #[test]
+    fn s4_07_what_the_validation_runs_needs_a_person_and_what_it_looks_at_does_not() {
+        for (command, file) in [
+            (&["sh", "check.sh"][..], "check.sh"),
+            (&["./check"], "check"),
+            (&["sh", "check.sh"], "Check.SH"),
+            (&["sh", "-c", "cd tools && ./check.sh -v"], "tools/check.sh"),
+            (&["sh", "-c", "set -e; . scripts/env.sh; cargo test"], "scripts/env.sh"),
+            (&["sh", "-c", "exec \"$PWD/ci/check\""], "ci/check"),
+            (&["bash", "-euo", "pipefail", "ci/../check.sh"], "check.sh"),
+            (&["python3", "-m", "tools.check"], "tools/check.py"),
+            (&["node", "--import=./hooks.mjs", "test.mjs"], "hooks.mjs"),
+            (&["make", "check"], "Makefile"),
+            (&["npm", "test"], "package.json"),
+        ] {
+            let found = kinds(file, &validation(command));
+            assert!(found.contains(&GateKind::Validation), "{command:?} {file}: {found:?}");
+        }
+        for (command, file) in [
+            (&["sh", "-c", "test -f src/greet.ts && echo fine"][..], "src/greet.ts"),
+            (&["sh", "-c", "! grep -q bad a.txt"], "a.txt"),
+            (&["sh", "-c", "make-it > out.txt"], "out.txt"),
+            (&["cargo", "test"], "test/a.rs"),
+            (&["eslint", "src/"], "src/a.ts"),
+        ] {
+            assert_eq!(kinds(file, &validation(command)), [], "{command:?} {file}");
+        }
+    }
+
+    #[test]
+    fn s4_07_every_file_that_a_trusted_command_names_is_the_projects_own() {
+        let text = r#"
+            workflow = { name = "team", entry = "a" }
+            agents.a = { runner = "exec", command = ["sh", "agents/a.sh"] }
+            agents.b = { runner = "scripted", script = "./agents/b.toml" }
+            agents.c = { runner = "exec", command = ["cat", "frames.txt"] }
+            changes.validate = ["sh", "check.sh"]
+            hooks = [{ on = "run_finished", command = ["tools/done", "--config=tools/done.json"] }]
+            self = { build = ["sh", "build.sh"], program = "bin/team", prove = ["bin/prove"] }
+        "#;
+        let rules = crate::workflow::file::parse(text).expect("a workflow").change_rules();
+        for file in [
+            "agents/a.sh",
+            "AGENTS/A.sh",
+            "agents/b.toml",
+            "frames.txt",
+            "tools/done",
+            "tools/done.json",
+            "build.sh",
+            "bin/team",
+            "bin/prove",
+        ] {
+            assert_eq!(kinds(file, &rules), [GateKind::Steering], "{file}");
+        }
+        assert_eq!(kinds("check.sh", &rules), [GateKind::Validation]);
+        assert_eq!(kinds("agents/c.txt", &rules), []);
+    }
+}
