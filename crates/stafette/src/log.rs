@@ -13,6 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::fstat;
 use rustix::stdio::{dup2_stderr, dup2_stdout};
 use stafette_core::Time;
+use stafette_core::clean::Clean;
 use stafette_telemetry::rotation::Rotation;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber, span};
@@ -97,12 +98,13 @@ impl Subscriber for Lines {
         let at = Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
         let mut line = Line { text: format!("{at} {}", event.metadata().level()) };
         event.record(&mut line);
-        line.text.push('\n');
+        // One event is one line, whatever an agent or a server said in it.
+        let line = format!("{}\n", Clean::from(line.text).on_one_line());
         if let Some(file) = &self.file {
-            file.make_room(line.text.len());
+            file.make_room(line.len());
         }
         // There is no place to report that the log itself cannot be written.
-        let _ = std::io::stderr().lock().write_all(line.text.as_bytes());
+        let _ = std::io::stderr().lock().write_all(line.as_bytes());
     }
 }
 

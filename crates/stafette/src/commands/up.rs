@@ -33,7 +33,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Up) -> Result<Exit, F
             .data(&json!({ "running": true, "pid": health["pid"], "was_running": running })),
         false => {
             let word = if running { "runs already" } else { "runs" };
-            context.output.say(&format!("the daemon {word}, pid {}", health["pid"]));
+            context.output.say(format!("the daemon {word}, pid {}", health["pid"]));
         }
     }
     Ok(Exit::Ok)
