@@ -228,10 +228,10 @@ impl Daemon {
         let state = project.state()?;
         let lock = ground::take(project).await?;
         let mut ground = Ground::new(&state, &lock);
-        log::start(&log_path(&state));
+        let redactor = Redactor::of_environment(std::env::vars());
+        log::start(&log_path(&state), redactor.clone());
         clock::arm()
             .map_err(|error| Failure::failed("The daemon does not start").because(&error))?;
-        let redactor = Redactor::of_environment(std::env::vars());
         let stages = self.stages(project, &state, redactor.clone())?;
         let opened = store::open(project, true).await?;
         let knowing = KnowledgeGate::new(stages.clone(), self.workflows(project));

@@ -14,6 +14,7 @@ use rustix::fs::fstat;
 use rustix::stdio::{dup2_stderr, dup2_stdout};
 use stafette_core::Time;
 use stafette_core::clean::Clean;
+use stafette_core::redact::Redactor;
 use stafette_telemetry::rotation::Rotation;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber, span};
@@ -23,9 +24,9 @@ const ROTATION: Rotation = Rotation { bytes: 8 << 20, files: 3 };
 
 /// Writes log lines to standard error from now on; a second call changes nothing. `path` is the log
 /// of a daemon in the background.
-pub(crate) fn start(path: &Path) {
-    let file = LogFile::of(path);
-    let _ = tracing::subscriber::set_global_default(Lines { next: AtomicU64::new(1), file });
+pub(crate) fn start(path: &Path, redactor: Redactor) {
+    let (next, file) = (AtomicU64::new(1), LogFile::of(path));
+    let _ = tracing::subscriber::set_global_default(Lines { next, file, redactor });
 }
 
 /// The file behind standard error, when that is the daemon's.
@@ -73,6 +74,7 @@ fn is_file(stream: impl AsFd, path: &Path) -> bool {
 struct Lines {
     next: AtomicU64,
     file: Option<LogFile>,
+    redactor: Redactor,
 }
 
 impl Subscriber for Lines {
@@ -99,7 +101,8 @@ impl Subscriber for Lines {
         let mut line = Line { text: format!("{at} {}", event.metadata().level()) };
         event.record(&mut line);
         // One event is one line, whatever an agent or a server said in it.
-        let line = format!("{}\n", Clean::from(line.text).on_one_line());
+        let line = Clean::from(self.redactor.text(&line.text).as_ref()).on_one_line();
+        let line = format!("{line}\n");
         if let Some(file) = &self.file {
             file.make_room(line.len());
         }

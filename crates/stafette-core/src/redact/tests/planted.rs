@@ -4,81 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::kinds::{EACH, planted};
 use super::shapes::letters;
 use crate::redact::Redactor;
-use crate::redact::shape::Class::{Alphanumeric, Capital, Hex};
-
-const EACH: u64 = 250;
-
-/// Returns a secret of a kind: the text around it, and the part that must not be kept.
-type Make = fn(u64) -> (String, String);
-
-fn of(begins: &str, body: String) -> (String, String) {
-    (format!("{begins}{body}"), body)
-}
-
-/// The kinds, described apart from the table that finds them.
-const KINDS: [(&str, Make); 40] = [
-    ("stafette", |n| of("stf_", letters(Hex, 64, n))),
-    ("stafette turn", |n| of("stt_", letters(Hex, 64, n))),
-    ("anthropic", |n| of("sk-ant-api03-", letters(Alphanumeric, 93, n) + "AA")),
-    ("openai", |n| of("sk-", letters(Alphanumeric, 48, n))),
-    ("openai project", |n| of("sk-proj-", letters(Alphanumeric, 74, n))),
-    ("aws", |n| of("AKIA", letters(Capital, 16, n))),
-    ("aws secret", |n| of("aws_secret_access_key=", letters(Alphanumeric, 40, n))),
-    ("google", |n| of("AIza", letters(Alphanumeric, 35, n))),
-    ("google client", |n| of("GOCSPX-", letters(Alphanumeric, 28, n))),
-    ("azure storage", |n| of("AccountKey=", letters(Alphanumeric, 86, n) + "==")),
-    ("azure client", |n| of("a1B2Q~", letters(Alphanumeric, 34, n))),
-    ("github", |n| of("ghp_", letters(Alphanumeric, 36, n))),
-    ("github app", |n| of("ghs_", letters(Alphanumeric, 36, n))),
-    ("github fine", |n| of("github_pat_", letters(Alphanumeric, 82, n))),
-    ("gitlab", |n| of("glpat-", letters(Alphanumeric, 20, n))),
-    ("slack", |n| of("xoxb-1234567890-1234567890-", letters(Alphanumeric, 24, n))),
-    ("slack hook", |n| {
-        of("https://hooks.slack.com/services/T01234567/B01234567/", letters(Alphanumeric, 24, n))
-    }),
-    ("stripe", |n| of("sk_live_", letters(Alphanumeric, 24, n))),
-    ("huggingface", |n| of("hf_", letters(Alphanumeric, 34, n))),
-    ("npm", |n| of("npm_", letters(Alphanumeric, 36, n))),
-    ("pypi", |n| of("pypi-AgEIcHlwaS5vcmc", letters(Alphanumeric, 70, n))),
-    ("docker", |n| of("dckr_pat_", letters(Alphanumeric, 27, n))),
-    ("digitalocean", |n| of("dop_v1_", letters(Hex, 64, n))),
-    ("twilio", |n| of("SK", letters(Hex, 32, n))),
-    ("sendgrid", |n| of("SG.", letters(Alphanumeric, 22, n) + "." + &letters(Hex, 43, n))),
-    ("mailgun", |n| of("key-", letters(Hex, 32, n))),
-    ("shopify", |n| of("shpat_", letters(Hex, 32, n))),
-    ("square", |n| of("sq0atp-", letters(Alphanumeric, 22, n))),
-    ("heroku", |n| of("HRKU-", letters(Alphanumeric, 60, n))),
-    ("databricks", |n| of("dapi", letters(Hex, 32, n))),
-    ("linear", |n| of("lin_api_", letters(Alphanumeric, 40, n))),
-    ("notion", |n| of("ntn_", letters(Alphanumeric, 46, n))),
-    ("discord", |n| of("MTIzNDU2Nzg5MDEyMzQ1Njc4.GaBcDe.", letters(Alphanumeric, 38, n))),
-    ("telegram", |n| of("123456789:AA", letters(Alphanumeric, 33, n))),
-    ("jwt", |n| of("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.", letters(Alphanumeric, 43, n))),
-    ("private key", |n| {
-        let body = letters(Alphanumeric, 64, n);
-        (format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----"), body)
-    }),
-    ("age", |n| of("AGE-SECRET-KEY-1", letters(Capital, 58, n))),
-    ("address", |n| {
-        let body = letters(Alphanumeric, 20, n);
-        (format!("postgres://app:{body}@db:5432/app"), body)
-    }),
-    ("bearer", |n| of("Authorization: Bearer ", letters(Alphanumeric, 40, n))),
-    ("injected", |n| of("", letters(Alphanumeric, 24, n))),
-];
-
-fn planted() -> Vec<(&'static str, String, String)> {
-    let kinds = KINDS.iter().enumerate();
-    let all = kinds.flat_map(|(kind, (name, make))| {
-        (0..EACH).map(move |n| {
-            let (text, core) = make(n * KINDS.len() as u64 + kind as u64 + 1);
-            (*name, text, core)
-        })
-    });
-    all.collect()
-}
+use crate::redact::shape::Class::Alphanumeric;
 
 /// How one secret is let slip, told by its number.
 fn kept(redactor: &Redactor, number: usize, secret: &str) -> String {
@@ -113,14 +42,14 @@ fn kept(redactor: &Redactor, number: usize, secret: &str) -> String {
 fn b_17_of_ten_thousand_planted_secrets_practically_none_is_kept() {
     let planted = planted();
     assert_eq!(planted.len(), 10_000);
-    let injected = planted.iter().filter(|(kind, _, _)| *kind == "injected");
-    let redactor = Redactor::knowing(injected.map(|(_, _, core)| core));
+    let injected = planted.iter().filter(|secret| secret.kind == "injected");
+    let redactor = Redactor::knowing(injected.map(|secret| &secret.core));
     let mut missed: BTreeMap<&str, usize> = BTreeMap::new();
-    for (number, (kind, text, core)) in planted.iter().enumerate() {
+    for (number, secret) in planted.iter().enumerate() {
         // Each kind is let slip in every way.
         let way = number + number / usize::try_from(EACH).expect("small");
-        if kept(&redactor, way, text).contains(core.as_str()) {
-            *missed.entry(*kind).or_default() += 1;
+        if kept(&redactor, way, &secret.text).contains(&secret.core) {
+            *missed.entry(secret.kind).or_default() += 1;
         }
     }
     assert_eq!(missed.get("injected"), None, "{missed:?}");

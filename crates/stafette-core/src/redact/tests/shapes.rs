@@ -10,17 +10,9 @@ pub(super) fn letters(class: Class, count: usize, seed: u64) -> String {
     let from: &[u8] = match class {
         Class::Hex => b"0123456789abcdef",
         Class::Capital => b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
-        Class::Word => b"abcdefghijkABCDEFGHIJK0123456789_",
         _ => b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789",
     };
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let letter = |_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        char::from(from[usize::try_from(state % from.len() as u64).expect("small")])
-    };
-    (0..count).map(letter).collect()
+    super::kinds::letters(from, count, seed)
 }
 
 /// A token of a shape.
