@@ -1,5 +1,7 @@
 //! The output of an agent: its end is kept, the rest is only scanned.
 
+use stafette_core::clean::unescaped;
+
 /// The longest note on what an agent is doing, in characters.
 const NOTE: usize = 200;
 
@@ -43,7 +45,12 @@ impl Tail {
     /// Control frames mean nothing to people.
     pub(crate) fn lines(&self, count: usize) -> Vec<String> {
         let bytes = self.bytes();
-        let recent = &bytes[bytes.len().saturating_sub(NOTE_REACH)..];
+        let mut recent = &bytes[bytes.len().saturating_sub(NOTE_REACH)..];
+        if recent.len() < bytes.len() {
+            // It may begin in the middle of a secret.
+            let ends = recent.iter().position(u8::is_ascii_whitespace);
+            recent = &recent[ends.unwrap_or(recent.len())..];
+        }
         let text = String::from_utf8_lossy(recent);
         let mut lines: Vec<String> = text
             .rsplit(['\n', '\r'])
@@ -59,27 +66,17 @@ impl Tail {
 /// A line as plain text: no escape sequences, no control characters, at most `limit` characters;
 /// `None` when nothing is left.
 pub(crate) fn plain(line: &str, limit: usize) -> Option<String> {
-    let mut text = String::new();
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\u{1b}' => match chars.next() {
-                Some('[') => drop(chars.find(|c| ('@'..='~').contains(c))),
-                Some(']') => drop(chars.find(|c| *c == '\u{7}' || *c == '\\')),
-                Some('(' | ')') => drop(chars.next()),
-                _ => {}
-            },
-            '\t' => text.push(' '),
-            c if c.is_control() => {}
-            c => text.push(c),
-        }
-    }
+    let text = unescaped(line);
     let text = text.trim();
     if text.is_empty() {
         return None;
     }
     match text.char_indices().nth(limit) {
-        Some((end, _)) => Some(format!("{}…", &text[..end])),
+        // Between words if possible: half of a secret could not be recognised any more.
+        Some((end, _)) => {
+            let end = text[..end].rfind(' ').unwrap_or(end);
+            Some(format!("{}…", &text[..end]))
+        }
         None => Some(text.to_owned()),
     }
 }

@@ -14,6 +14,7 @@
 
 pub mod amount;
 pub mod change;
+pub mod clean;
 pub mod event;
 pub mod fields;
 pub mod handoff;

@@ -1,42 +1,41 @@
 //! Removes secrets from data before it is stored.
 //!
 //! It finds tokens with a known shape, private keys, passwords in addresses, values that are
-//! assigned to a name like `password`, and the exact values of the environment's own secrets. Each
-//! becomes `[redacted:KIND]`. It cannot be complete: a secret that looks like a word stays.
+//! assigned to a name like `password`, and the exact values of the environment's own secrets, also
+//! in base64 and as part of an address. Each becomes `[redacted:KIND]`. It cannot be complete: a
+//! secret that looks like a word stays.
 //!
 //! Every decision depends on the text so far and on at most [`LOOK`] bytes ahead, so the outcome
-//! does
-//! not depend on how a stream is split into pieces, and the time is linear. Redacting a second time
-//! changes nothing.
+//! does not depend on how a stream is split into pieces, and the time is linear. Colours and titles
+//! between the letters do not count: the text is judged without them, and they stay. Redacting a
+//! second time changes nothing.
 //!
 //! [`Redact`] defines for each type that arrives at a run which of its fields are free text.
 
 mod handoffs;
 mod inputs;
+mod known;
 mod lineage;
 mod shape;
+mod shapes;
+mod stream;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Value;
 
-use crate::Fields;
-use shape::{Before, Drop, Match, Verdict};
+use crate::{Fields, Workflow, clean};
+use known::Known;
+
+pub use stream::Stream;
 
 /// The number of bytes to look ahead before deciding whether a secret begins.
 pub const LOOK: usize = 512;
 
-/// The minimum length of a secret environment value; shorter ones are too likely to be part of
-/// something else.
-const SHORTEST: usize = 8;
-
 /// The maximum number of bytes to remove for a private key without its end.
 const LONGEST_KEY: usize = 16 * 1024;
-
-/// Suffixes of the names of variables whose values are secrets.
-const SECRET_NAMES: [&str; 7] =
-    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "CREDENTIALS"];
 
 /// A type that may contain secrets.
 ///
@@ -88,28 +87,15 @@ impl Redact for Fields {
     }
 }
 
-/// Removes secrets from text, bytes and JSON.
+/// Removes secrets from text, bytes and JSON. Cheap to clone; a clone knows what the original
+/// learns.
 #[derive(Clone, Default)]
-pub struct Redactor {
-    /// Values that are secrets wherever they appear; longer ones first.
-    exact: Vec<Vec<u8>>,
-    notable: Notable,
-}
-
-/// The bytes that need inspection.
-#[derive(Clone)]
-struct Notable([bool; 256]);
-
-impl Default for Notable {
-    fn default() -> Self {
-        Notable(shape::NOTABLE)
-    }
-}
+pub struct Redactor(Arc<RwLock<Arc<Known>>>);
 
 impl fmt::Debug for Redactor {
     // The values must not leak into a log through the very type that removes them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Redactor").field("exact", &self.exact.len()).finish()
+        f.debug_struct("Redactor").field("values", &self.known().len()).finish()
     }
 }
 
@@ -122,19 +108,10 @@ impl Redactor {
 
     /// Creates a redactor that knows these values besides the shapes.
     #[must_use]
-    pub fn knowing<V: Into<String>>(values: impl IntoIterator<Item = V>) -> Redactor {
-        let values = values.into_iter().map(|value| value.into().into_bytes());
-        let mut exact: Vec<Vec<u8>> = values.filter(|value| value.len() >= SHORTEST).collect();
-        for value in &mut exact {
-            value.truncate(LOOK);
-        }
-        exact.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        exact.dedup();
-        let mut notable = Notable::default();
-        for value in &exact {
-            notable.0[usize::from(value[0])] = true;
-        }
-        Redactor { exact, notable }
+    pub fn knowing<V: AsRef<str>>(values: impl IntoIterator<Item = V>) -> Redactor {
+        let redactor = Redactor::new();
+        redactor.learn(values);
+        redactor
     }
 
     /// Creates a redactor that knows the secrets among these variables, by their names and by the
@@ -143,10 +120,31 @@ impl Redactor {
     pub fn of_environment<N, V>(variables: impl IntoIterator<Item = (N, V)>) -> Redactor
     where
         N: AsRef<str>,
-        V: Into<String>,
+        V: AsRef<str>,
     {
-        let named = variables.into_iter().filter(|(name, _)| is_secret_variable(name.as_ref()));
-        Redactor::knowing(named.map(|(_, value)| value.into()).filter(|value| is_unusual(value)))
+        let is_secret = |(name, value): &(N, V)| known::is_secret(name.as_ref(), value.as_ref());
+        Redactor::knowing(variables.into_iter().filter(is_secret).map(|(_, value)| value))
+    }
+
+    /// Learns the values of the variables that a workflow gives to agents, hooks and servers.
+    pub fn learn_variables(&self, of: &Workflow, variable: impl Fn(&str) -> Option<String>) {
+        self.learn(known::injected(of, variable));
+    }
+
+    /// Learns values that are secrets wherever they appear.
+    pub fn learn<V: AsRef<str>>(&self, values: impl IntoIterator<Item = V>) {
+        let known = self.known();
+        let more = values.into_iter().filter(|value| !known.has(value.as_ref()));
+        let more: Vec<V> = more.collect();
+        if !more.is_empty() {
+            let mut known = Known::clone(&known);
+            more.iter().for_each(|value| known.learn(value.as_ref()));
+            *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(known);
+        }
+    }
+
+    fn known(&self) -> Arc<Known> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the text without its secrets.
@@ -162,10 +160,14 @@ impl Redactor {
     /// Returns the bytes without their secrets.
     #[must_use]
     pub fn bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
-        let mut scan = Scan::default();
-        let mut clean = Vec::with_capacity(bytes.len());
-        scan.advance(self, bytes, bytes.len(), &mut clean);
-        if scan.found == 0 { Cow::Borrowed(bytes) } else { Cow::Owned(clean) }
+        let [escape, wide] = clean::ESCAPES;
+        if memchr::memchr2(escape, wide, bytes).is_none() {
+            return stream::plain(&self.known(), bytes);
+        }
+        let mut stream = self.stream();
+        let mut clean = stream.push(bytes);
+        clean.extend(stream.finish());
+        if stream.found() == 0 { Cow::Borrowed(bytes) } else { Cow::Owned(clean) }
     }
 
     /// Removes the secrets from every text in a JSON value, including field names.
@@ -180,12 +182,7 @@ impl Redactor {
 
     fn fields(&self, fields: &mut Fields) {
         for (name, field) in fields.iter_mut() {
-            match field {
-                Value::String(text) if shape::is_assigned_secret(name, text) => {
-                    *text = mark("assignment");
-                }
-                other => self.value(other),
-            }
+            self.field(name, field);
         }
         if fields.keys().any(|name| matches!(self.text(name), Cow::Owned(_))) {
             let old = std::mem::take(fields);
@@ -195,140 +192,20 @@ impl Redactor {
         }
     }
 
+    fn field(&self, name: &str, field: &mut Value) {
+        match field {
+            Value::String(text) if shape::is_assigned_secret(name, text) => {
+                *text = mark("assignment");
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.field(name, item)),
+            other => self.value(other),
+        }
+    }
+
     /// Starts a stream whose pieces arrive one after the other.
     #[must_use]
     pub fn stream(&self) -> Stream {
-        Stream { redactor: self.clone(), held: Vec::new(), scan: Scan::default() }
-    }
-
-    /// Returns how many of these bytes, at most `most`, can be skipped: no secret begins at any of
-    /// them, and none has a special meaning. Nearly all of every text is skipped here.
-    fn harmless(&self, bytes: &[u8], most: usize) -> usize {
-        let is_notable = |at: usize| {
-            let rest = &bytes[at..];
-            shape::is_notable(rest) || self.exact(rest).is_some()
-        };
-        let may_be = |byte: u8| self.notable.0[usize::from(byte)];
-        let mut places = bytes[..most].iter().enumerate();
-        let stop = places.find(|(at, byte)| may_be(**byte) && is_notable(*at));
-        stop.map_or(most, |(at, _)| at)
-    }
-
-    fn exact(&self, window: &[u8]) -> Option<usize> {
-        // Most differ in their first two bytes, and comparing the whole value costs a call.
-        let is_here = |value: &&Vec<u8>| {
-            window.get(..2) == value.get(..2)
-                && window.starts_with(value)
-                && !shape::ends_in_mark(window, value.len())
-        };
-        self.exact.iter().find(is_here).map(Vec::len)
-    }
-}
-
-/// A stream that passes through a [`Redactor`]. It holds back at most [`LOOK`] bytes.
-#[derive(Debug)]
-pub struct Stream {
-    redactor: Redactor,
-    held: Vec<u8>,
-    scan: Scan,
-}
-
-impl Stream {
-    /// Takes the next piece and returns the bytes that are decided by now.
-    #[must_use]
-    pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
-        self.held.extend_from_slice(piece);
-        self.release((self.held.len() + 1).saturating_sub(LOOK))
-    }
-
-    /// Returns the complete lines, because nothing more arrives for now. An incomplete line stays:
-    /// the rest of a secret may follow.
-    #[must_use]
-    pub fn rest(&mut self) -> Vec<u8> {
-        let ends = |byte: &u8| matches!(byte, b'\n' | b'\r' | b'\x1b');
-        self.release(self.held.iter().rposition(ends).unwrap_or(0))
-    }
-
-    /// Returns the bytes that were held back; later pieces start a new stream.
-    #[must_use]
-    pub fn finish(&mut self) -> Vec<u8> {
-        let rest = self.release(self.held.len());
-        self.scan = Scan::default();
-        rest
-    }
-
-    fn release(&mut self, until: usize) -> Vec<u8> {
-        let mut clean = Vec::new();
-        let used = self.scan.advance(&self.redactor, &self.held, until, &mut clean);
-        self.held.drain(..used);
-        clean
-    }
-}
-
-/// The position of a scan in a text.
-#[derive(Debug, Default)]
-struct Scan {
-    before: Before,
-    dropping: Option<Drop>,
-    found: usize,
-}
-
-impl Scan {
-    /// Decides about the bytes up to `until`, writes the remaining ones to `clean`, and returns the
-    /// number of bytes consumed.
-    fn advance(&mut self, by: &Redactor, bytes: &[u8], until: usize, clean: &mut Vec<u8>) -> usize {
-        let mut at = 0;
-        while at < until {
-            let rest = &bytes[at..];
-            let window = &rest[..rest.len().min(LOOK)];
-            if let Some(dropping) = &mut self.dropping {
-                match dropping.step(window) {
-                    0 => self.dropping = None,
-                    dropped => at += dropped,
-                }
-                continue;
-            }
-            let plain = match self.before.is_within_text() {
-                true => by.harmless(rest, until - at),
-                false => 0,
-            };
-            if plain > 0 {
-                clean.extend_from_slice(&rest[..plain]);
-                self.before.passed_all(&rest[..plain]);
-                at += plain;
-                continue;
-            }
-            if let Some(length) = shape::mark(window) {
-                // A mark of an earlier redaction is not inspected again, whatever the exact values
-                // are.
-                clean.extend_from_slice(&rest[..length]);
-                self.before = Before::after_mark();
-                at += length;
-                continue;
-            }
-            let verdict = match by.exact(window) {
-                Some(length) => Verdict::secret("environment", 0, Drop::Exactly(length)),
-                None => shape::look(&self.before, window),
-            };
-            match verdict {
-                Verdict::Plain => {
-                    clean.push(rest[0]);
-                    self.before.passed(rest[0]);
-                    at += 1;
-                }
-                Verdict::Secret(Match { kind, keep, drop }) => {
-                    clean.extend_from_slice(&rest[..keep]);
-                    clean.extend_from_slice(mark(kind).as_bytes());
-                    // The text after a mark is judged in its final position, so that a second pass
-                    // over the outcome finds nothing more.
-                    self.before = Before::after_mark();
-                    self.dropping = Some(drop);
-                    self.found += 1;
-                    at += keep;
-                }
-            }
-        }
-        at
+        Stream::new(self.known())
     }
 }
 
@@ -342,27 +219,7 @@ pub fn is_marked(text: &str) -> bool {
     text.match_indices('[').any(|(at, _)| shape::mark(&text.as_bytes()[at..]).is_some())
 }
 
-/// True if a variable of this name holds a secret.
-#[must_use]
-pub fn is_secret_variable(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    SECRET_NAMES.iter().any(|end| name.ends_with(end))
-}
-
-/// True if a value is unlikely to appear in a text by chance: no path, no word, no number.
-fn is_unusual(value: &str) -> bool {
-    let mut seen = [false; 256];
-    value.bytes().for_each(|byte| seen[usize::from(byte)] = true);
-    let distinct = seen.iter().filter(|seen| **seen).count();
-    let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
-    let has_other = value.bytes().any(|byte| !byte.is_ascii_digit());
-    let is_path = value.starts_with(['/', '~', '.']) || value.contains("://");
-    value.len() >= SHORTEST
-        && distinct >= 6
-        && has_other
-        && !is_path
-        && (has_digit || value.len() >= 16)
-}
+pub use known::is_secret_variable;
 
 #[cfg(test)]
 mod tests;

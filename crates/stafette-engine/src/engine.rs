@@ -209,7 +209,7 @@ impl Engine {
     }
 
     pub(crate) async fn begin(&self, created: RunCreated) -> Result<RunId, EngineError> {
-        let created = self.redacted(created);
+        let created = self.clean_start(created);
         let alerts = self.ask(&created).await?;
         self.begin_allowed(created, alerts).await
     }
@@ -585,6 +585,7 @@ impl Engine {
 
     pub(crate) fn spawn(&self, driver: Driver, first: First) {
         let run = driver.run().id;
+        self.learn_variables(&driver.run().workflow);
         let (queue, receiver) = mpsc::channel(QUEUE);
         let shown = Shown { run: Arc::new(driver.run().clone()), trouble: None };
         let (show, shown) = watch::channel(shown);

@@ -41,7 +41,7 @@ impl Engine {
         let now = u64::try_from(clock::now().0).unwrap_or(0);
         let run = RunId(Builder::from_unix_timestamp_millis(now, &chance).into_uuid());
         // A repeated request is compared with the stored one.
-        let created = self.redacted(RunCreated { run, ..created });
+        let created = self.clean_start(RunCreated { run, ..created });
         if let Some(run) = self.repeated(chance, &created).await? {
             return Ok((run, true));
         }

@@ -5,15 +5,35 @@
 //! (`engine.rs`, `fork.rs`). This file is for the rest: what is written beside the runs, what is
 //! compared with stored text, and what is returned to a caller.
 
-use stafette_core::redact::Redact;
+use stafette_core::Workflow;
+use stafette_core::redact::{Redact, Redactor};
+use stafette_core::run::create::RunCreated;
 
 use crate::Engine;
 
 impl Engine {
+    /// Returns a new run without its secrets, the values that its workflow injects among them.
+    pub(crate) fn clean_start(&self, created: RunCreated) -> RunCreated {
+        self.learn_variables(&created.workflow);
+        self.redacted(created)
+    }
+
+    /// Learns the values of the variables that a workflow names: its agents may print them.
+    pub(crate) fn learn_variables(&self, workflow: &Workflow) {
+        let variable = |name: &str| std::env::var(name).ok();
+        self.redactor().learn_variables(workflow, variable);
+    }
+
+    /// Returns the redactor of everything that this engine stores.
+    #[must_use]
+    pub fn redactor(&self) -> &Redactor {
+        &self.settings().redactor
+    }
+
     /// Returns the same value without its secrets, as it would be stored.
     #[must_use]
     pub fn redacted<T: Redact>(&self, mut said: T) -> T {
-        said.redact(&self.settings().redactor);
+        said.redact(self.redactor());
         said
     }
 }

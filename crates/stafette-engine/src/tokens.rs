@@ -14,6 +14,9 @@ use stafette_agents::{Pulse, seal};
 use stafette_core::{AgentName, RunId, TurnKey};
 use uuid::Uuid;
 
+/// The prefix of every token, so that one that an agent prints is recognised and not stored.
+const PREFIX: &str = "stt_";
+
 /// The tokens of all active sessions.
 #[derive(Clone, Debug)]
 pub(crate) struct Tokens {
@@ -42,7 +45,7 @@ impl Tokens {
     /// Issues the token for an agent's session that begins with this turn; those of earlier turns
     /// of the same handoff become invalid. A turn that is delivered again keeps its token.
     pub(crate) fn issue(&self, turn: TurnKey, agent: &AgentName) -> String {
-        let token = seal::proof(&self.secret, &format!("{turn} {agent}"));
+        let token = format!("{PREFIX}{}", seal::proof(&self.secret, &format!("{turn} {agent}")));
         let mut known = self.lock();
         known.retain(|_, (other, _)| (other.run, other.handoff) != (turn.run, turn.handoff));
         known.insert(token.clone(), (turn, agent.clone()));
@@ -59,7 +62,9 @@ impl Tokens {
 
     /// The agent that a token belongs to, and the turn that its session began with.
     pub(crate) fn owner(&self, token: &str) -> Option<(TurnKey, AgentName)> {
-        self.lock().get(token).cloned()
+        let known = self.lock();
+        // An agent that an earlier release started has its token without the prefix.
+        known.get(token).or_else(|| known.get(&format!("{PREFIX}{token}"))).cloned()
     }
 
     /// The place where the reports of a turn are noted, for the session that carries it out.

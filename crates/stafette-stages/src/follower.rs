@@ -182,6 +182,7 @@ impl Follower {
 impl Stages {
     /// Mirrors a handoff. If its predecessor is no longer known, it is mirrored without the link.
     async fn mirrored(&self, batch: &stafette_knowledge::graph::Batch) -> Result<(), Fault> {
+        let batch = &self.redacted(batch.clone())?;
         match self.0.graph.apply(batch).await {
             Err(GraphError::Missing { node, .. }) => {
                 tracing::warn!(key = batch.key, %node, "mirrored without its link");

@@ -4,6 +4,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use stafette_core::redact::Redactor;
 use stafette_core::workflow::knowledge::{GraphHome, Knowledge};
 use stafette_core::{Fields, Party, Time};
 use stafette_knowledge::calendar::proposal::Proposals;
@@ -30,6 +33,8 @@ pub struct StagesSettings<'a> {
     pub state: &'a Path,
     /// Looks up a secret by name.
     pub secret: &'a dyn Fn(&str) -> Option<String>,
+    /// Removes secrets from everything that is written.
+    pub redactor: Redactor,
 }
 
 impl fmt::Debug for StagesSettings<'_> {
@@ -55,6 +60,7 @@ pub(crate) struct Inner {
     pub(crate) goals: Goals,
     pub(crate) booking: Booking,
     pub(crate) memory: Memory,
+    pub(crate) redactor: Redactor,
 }
 
 impl Stages {
@@ -63,7 +69,7 @@ impl Stages {
     /// # Errors
     /// If a file cannot be used or an address is invalid.
     pub fn open(settings: StagesSettings<'_>) -> Result<Self, Fault> {
-        let StagesSettings { knowledge, root, state, secret } = settings;
+        let StagesSettings { knowledge, root, state, secret, redactor } = settings;
         let file = state.join("knowledge.db");
         let broken = |error: &dyn fmt::Display| Fault::File {
             file: file.display().to_string(),
@@ -111,6 +117,7 @@ impl Stages {
             booking: Booking::default(),
             memory: Memory::default(),
             settings: knowledge,
+            redactor,
         })))
     }
 
@@ -129,10 +136,24 @@ impl Stages {
         key: String,
         writes: Vec<Write>,
     ) -> Result<(), Fault> {
+        let writes = self.redacted(writes)?;
         let batch = Batch { key, provenance: actor.provenance(at), writes };
         rights::check_batch(&actor.party, &batch)?;
         self.0.graph.apply(&batch).await?;
         Ok(())
+    }
+
+    /// Returns what is to be written without its secrets.
+    pub(crate) fn redacted<T: Serialize + DeserializeOwned>(&self, said: T) -> Result<T, Fault> {
+        let before = value(&said);
+        let mut clean = before.clone();
+        self.0.redactor.value(&mut clean);
+        match clean == before {
+            true => Ok(said),
+            false => serde_json::from_value(clean).map_err(|error| Fault::Again {
+                why: format!("it cannot be stored without the secret in it: {error}"),
+            }),
+        }
     }
 
     /// Returns the versions of the parameters.

@@ -37,6 +37,7 @@ impl Stages {
     /// If the actor lacks the right, or a text is empty or too long.
     pub async fn say(&self, actor: &Actor, saying: Saying) -> Result<Message, Fault> {
         actor.may(Access::Write, Data::History)?;
+        let saying = self.redacted(saying)?;
         let (at, role) = (clock::now(), actor.party.as_str().to_owned());
         let id = saying.id.unwrap_or_else(|| Uuid::now_v7().to_string());
         let said = |thread_id| Said {
@@ -116,7 +117,9 @@ impl Stages {
         body: &str,
         at: stafette_core::Time,
     ) -> Result<(), Fault> {
-        let body = cut(body.trim(), stafette_knowledge::history::LONGEST_BODY);
+        // Redacted before it is cut: half of a secret could not be recognised any more.
+        let body = self.0.redactor.text(body.trim());
+        let body = cut(&body, stafette_knowledge::history::LONGEST_BODY);
         if body.is_empty() {
             return Ok(());
         }

@@ -6,5 +6,7 @@ mod edges;
 mod gate;
 #[path = "suite/reading.rs"]
 mod reading;
+#[path = "suite/secrets.rs"]
+mod secrets;
 #[path = "suite/story.rs"]
 mod story;

@@ -6,6 +6,7 @@ mod timeline;
 
 use std::fmt::Write as _;
 
+use stafette_core::clean::shown;
 use stafette_core::{Millis, RunId, Time};
 use stafette_engine::Stored;
 
@@ -151,17 +152,13 @@ impl Page {
     }
 
     fn text(&mut self, text: &str) -> &mut Self {
-        for c in text.chars() {
+        for c in text.chars().filter_map(shown) {
             match c {
                 '&' => self.html.push_str("&amp;"),
                 '<' => self.html.push_str("&lt;"),
                 '>' => self.html.push_str("&gt;"),
                 '"' => self.html.push_str("&quot;"),
                 '\'' => self.html.push_str("&#39;"),
-                '\n' | '\t' => self.html.push(c),
-                // Replaces invisible characters, and those that change the writing direction.
-                c if c.is_control() => self.html.push('\u{fffd}'),
-                '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => self.html.push('\u{fffd}'),
                 c => self.html.push(c),
             }
         }

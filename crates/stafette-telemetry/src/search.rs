@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use stafette_core::redact::{Redact, Redactor};
 use stafette_core::{AgentName, HandoffId, RunId};
 use stafette_engine::{Engine, Feed, Seen};
 use stafette_store::{FindError, Finder, Text};
@@ -79,7 +80,7 @@ impl Search {
                 }
             };
             let shown = shown(&engine, &page).await;
-            match take_in(&*self.finder, &page, shown).await {
+            match take_in(&*self.finder, &page, shown, engine.redactor()).await {
                 Ok(position) => drop(self.position.send_replace(position)),
                 Err(error) => {
                     tracing::warn!(%error, "the search index is not kept any more");
@@ -123,10 +124,12 @@ async fn take_in(
     finder: &dyn Finder,
     page: &[Arc<Seen>],
     shown: Vec<Recorded>,
+    redactor: &Redactor,
 ) -> Result<u64, FindError> {
-    let texts: Vec<Text> = page.iter().filter_map(|seen| words::of(seen)).collect();
+    let mut texts: Vec<Text> = page.iter().filter_map(|seen| words::of(seen)).collect();
+    texts.iter_mut().for_each(|text| text.body.redact(redactor));
     for Recorded { seen, handoff, agent, recording } in shown {
-        transcript::take_in(finder, &seen, handoff, agent.as_str(), recording).await?;
+        transcript::take_in(finder, &seen, handoff, agent.as_str(), recording, redactor).await?;
     }
     let last = page.last().map_or(0, |seen| seen.position);
     finder.add(last, texts).await?;

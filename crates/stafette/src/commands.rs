@@ -45,6 +45,8 @@ mod up;
 mod validate;
 mod why;
 
+use stafette_core::clean::Clean;
+
 use crate::cli::{Cli, Command};
 use crate::daemon;
 use crate::exit::{Exit, Failure};
@@ -78,7 +80,7 @@ impl Context {
                 .why(question)
                 .fix("say it beforehand with --yes"));
         }
-        let _ = write!(std::io::stderr().lock(), "{question} [y/N] ");
+        let _ = write!(std::io::stderr().lock(), "{} [y/N] ", Clean::from(question));
         let mut line = String::new();
         let _ = std::io::stdin().read_line(&mut line);
         Ok(matches!(line.trim(), "y" | "Y" | "yes"))
@@ -193,7 +195,7 @@ pub(crate) fn say_continued(context: &Context, runs: u64) {
     match runs {
         0 => {}
         1 => context.output.say("1 stopped run continues"),
-        runs => context.output.say(&format!("{runs} stopped runs continue")),
+        runs => context.output.say(format!("{runs} stopped runs continue")),
     }
 }
 
@@ -206,14 +208,12 @@ pub(crate) async fn daemon(context: &Context) -> Result<crate::client::Client, F
         0 => {}
         1 => context.output.say("1 run is stopped: `stafette up` continues it"),
         stopped => {
-            context
-                .output
-                .say(&format!("{stopped} runs are stopped: `stafette up` continues them"));
+            context.output.say(format!("{stopped} runs are stopped: `stafette up` continues them"));
         }
     }
     if let Some(damaged) = health["damaged_runs"].as_u64().filter(|damaged| *damaged > 0) {
         let runs = crate::output::count(usize::try_from(damaged).unwrap_or(usize::MAX), "run");
-        context.output.say(&format!("{runs} with damaged events: see `stafette doctor`"));
+        context.output.say(format!("{runs} with damaged events: see `stafette doctor`"));
     }
     Ok(client)
 }

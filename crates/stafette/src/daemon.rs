@@ -167,7 +167,7 @@ async fn wait_until_down(project: &Project, client: &Client) -> Result<(), Failu
         if !told && since.elapsed() > TELL {
             told = true;
             Output::new(false)
-                .say(&format!("waiting for the daemon (pid {}) to end…", ground::holder(project)));
+                .say(format!("waiting for the daemon (pid {}) to end…", ground::holder(project)));
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -254,13 +254,14 @@ impl Daemon {
         let state = project.state()?;
         let lock = ground::take(project).await?;
         let mut ground = Ground::new(&state, &lock);
-        log::start(&log_path(&state));
+        let redactor = Redactor::of_environment(std::env::vars());
+        log::start(&log_path(&state), redactor.clone());
         clock::arm()
             .map_err(|error| Failure::failed("The daemon does not start").because(&error))?;
-        let stages = self.stages(project, &state)?;
+        let stages = self.stages(project, &state, redactor.clone())?;
         let opened = store::open(project, true).await?;
         let knowing = KnowledgeGate::new(stages.clone(), self.workflows(project));
-        let engine = open(project, &state, opened.store.clone(), knowing).await?;
+        let engine = open(project, &state, opened.store.clone(), knowing, redactor).await?;
         recover_changes(&engine).await;
         scrub::tail(&engine).await;
         self.start_own(project, &engine);
@@ -341,8 +342,8 @@ impl Daemon {
             (_, true) => {
                 output.data(&json!({ "url": url, "pid": std::process::id(), "socket": socket }));
             }
-            (Some(url), false) => output.say(&format!("ready on {url}")),
-            (None, false) if !self.private => output.say(&format!("ready on {}", socket.display())),
+            (Some(url), false) => output.say(format!("ready on {url}")),
+            (None, false) if !self.private => output.say(format!("ready on {}", socket.display())),
             _ => {}
         }
     }
@@ -364,14 +365,19 @@ impl Daemon {
 
     /// Knowledge and plans, if the workflow wants them kept. They are opened once: runs that want
     /// other settings do not begin before another daemon (`knowledge_gate.rs`).
-    fn stages(&self, project: &Project, state: &Path) -> Result<Option<Stages>, Failure> {
+    fn stages(
+        &self,
+        project: &Project,
+        state: &Path,
+        redactor: Redactor,
+    ) -> Result<Option<Stages>, Failure> {
         let Ok(Some(knowledge)) = self.workflows(project)().map(|workflow| workflow.knowledge)
         else {
             return Ok(None);
         };
         let secret = |name: &str| std::env::var(name).ok();
         let root = project.root.as_path();
-        let settings = StagesSettings { knowledge, root, state, secret: &secret };
+        let settings = StagesSettings { knowledge, root, state, secret: &secret, redactor };
         Stages::open(settings).map(Some).map_err(|fault| {
             Failure::failed("What is known cannot be opened")
                 .because(&fault)
@@ -445,13 +451,14 @@ async fn open(
     state: &Path,
     store: Arc<dyn Store>,
     knowing: KnowledgeGate,
+    redactor: Redactor,
 ) -> Result<Engine, Failure> {
     let settings = Settings {
         project: project.root.clone(),
         scratch: state.join("turns"),
         program: program()?,
         socket: project.socket(),
-        redactor: Redactor::of_environment(std::env::vars()),
+        redactor,
         node: format!("pid {}", std::process::id()),
     };
     let hooks = Arc::new(Hooks::new(project.root.clone()));

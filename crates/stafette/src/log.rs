@@ -13,6 +13,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::fstat;
 use rustix::stdio::{dup2_stderr, dup2_stdout};
 use stafette_core::Time;
+use stafette_core::clean::Clean;
+use stafette_core::redact::Redactor;
 use stafette_telemetry::rotation::Rotation;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber, span};
@@ -22,9 +24,9 @@ const ROTATION: Rotation = Rotation { bytes: 8 << 20, files: 3 };
 
 /// Writes log lines to standard error from now on; a second call changes nothing. `path` is the log
 /// of a daemon in the background.
-pub(crate) fn start(path: &Path) {
-    let file = LogFile::of(path);
-    let _ = tracing::subscriber::set_global_default(Lines { next: AtomicU64::new(1), file });
+pub(crate) fn start(path: &Path, redactor: Redactor) {
+    let (next, file) = (AtomicU64::new(1), LogFile::of(path));
+    let _ = tracing::subscriber::set_global_default(Lines { next, file, redactor });
 }
 
 /// The file behind standard error, when that is the daemon's.
@@ -72,6 +74,7 @@ fn is_file(stream: impl AsFd, path: &Path) -> bool {
 struct Lines {
     next: AtomicU64,
     file: Option<LogFile>,
+    redactor: Redactor,
 }
 
 impl Subscriber for Lines {
@@ -97,12 +100,14 @@ impl Subscriber for Lines {
         let at = Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
         let mut line = Line { text: format!("{at} {}", event.metadata().level()) };
         event.record(&mut line);
-        line.text.push('\n');
+        // One event is one line, whatever an agent or a server said in it.
+        let line = Clean::from(self.redactor.text(&line.text).as_ref()).on_one_line();
+        let line = format!("{line}\n");
         if let Some(file) = &self.file {
-            file.make_room(line.text.len());
+            file.make_room(line.len());
         }
         // There is no place to report that the log itself cannot be written.
-        let _ = std::io::stderr().lock().write_all(line.text.as_bytes());
+        let _ = std::io::stderr().lock().write_all(line.as_bytes());
     }
 }
 

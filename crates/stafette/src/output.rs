@@ -1,9 +1,13 @@
 //! Prints results and messages: data on standard output, messages on standard error.
+//!
+//! Everything that is printed is [`Clean`] or becomes it here, so that no text of an agent or of a
+//! repository can steer the terminal.
 
 use std::io::{IsTerminal, Write};
 
 use serde::Serialize;
 use serde_json::json;
+use stafette_core::clean::{self, Clean};
 
 use crate::exit::Failure;
 
@@ -31,23 +35,36 @@ impl Output {
     /// Prints a result for programs, on one line.
     pub(crate) fn data(self, value: &impl Serialize) {
         let text = serde_json::to_string(value).expect("our own types are JSON");
-        self.line(&text);
+        self.line(clean::json(text));
     }
 
     /// Prints a line of the result.
-    pub(crate) fn line(self, text: &str) {
+    pub(crate) fn line(self, text: impl Into<Clean>) {
         // A reader that went away needs no more output.
-        let _ = writeln!(std::io::stdout().lock(), "{text}");
+        let _ = writeln!(std::io::stdout().lock(), "{}", text.into());
     }
 
     /// Prints a message, which programs need not read.
-    pub(crate) fn say(self, text: &str) {
-        let _ = writeln!(std::io::stderr().lock(), "{text}");
+    pub(crate) fn say(self, text: impl Into<Clean>) {
+        let _ = writeln!(std::io::stderr().lock(), "{}", text.into());
     }
 
-    pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
+    /// Prints a line of a file: as it is for another program, and clean on a terminal.
+    pub(crate) fn content(self, text: &str, code: Option<&'static str>) {
+        if !std::io::stdout().is_terminal() {
+            let _ = writeln!(std::io::stdout().lock(), "{text}");
+            return;
+        }
+        let text = Clean::from(text);
+        self.line(match code.filter(|_| colour_wanted()) {
+            Some(code) => text.styled(code),
+            None => text,
+        });
+    }
+
+    pub(crate) fn paint(self, tone: Tone, text: impl Into<Clean>) -> Clean {
         if !self.colour {
-            return text.to_owned();
+            return text.into();
         }
         let code = match tone {
             Tone::Good => "32",
@@ -55,7 +72,7 @@ impl Output {
             Tone::Yours => "33;1",
             Tone::Quiet => "2",
         };
-        format!("\x1b[{code}m{text}\x1b[0m")
+        text.into().styled(code)
     }
 
     /// Prints a table for people: columns as wide as needed, the last one unpadded.
@@ -63,7 +80,7 @@ impl Output {
         let head: Vec<String> = head.iter().map(|word| word.to_uppercase()).collect();
         let rows: Vec<Vec<String>> = std::iter::once(head)
             .filter(|head| head.iter().any(|word| !word.is_empty()))
-            .chain(rows.into_iter().map(|row| row.iter().map(|cell| plain(cell)).collect()))
+            .chain(rows.into_iter().map(|row| row.iter().map(cell).collect()))
             .collect();
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
@@ -84,12 +101,12 @@ impl Output {
                 "exit": failure.code as u8,
             }}));
         }
-        self.say(&format!("{} {}", self.paint(Tone::Bad, "error:"), plain(&failure.what)));
+        self.say(self.paint(Tone::Bad, "error:") + " " + &failure.what);
         if !failure.why.is_empty() {
-            self.say(&format!("  why: {}", plain(&failure.why)));
+            self.say(format!("  why: {}", failure.why));
         }
         if !failure.fix.is_empty() {
-            self.say(&format!("  fix: {}", plain(&failure.fix)));
+            self.say(format!("  fix: {}", failure.fix));
         }
     }
 }
@@ -99,17 +116,9 @@ pub(crate) fn colour_wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Makes text of agents safe for the terminal: no control characters but line breaks, and none that
-/// change the direction of writing.
-pub(crate) fn plain(text: &str) -> String {
-    let shown = |c: char| match c {
-        '\n' => '\n',
-        '\t' => ' ',
-        c if c.is_control() => '\u{fffd}',
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-        c => c,
-    };
-    text.chars().map(shown).collect()
+/// A cell of a table: clean, on one line.
+fn cell(text: impl Into<Clean>) -> String {
+    text.into().on_one_line().into()
 }
 
 /// `1 handoff`, `2 handoffs`.
@@ -136,7 +145,7 @@ mod tests {
 
     #[test]
     fn text_of_agents_cannot_steer_the_terminal() {
-        assert_eq!(plain("a\x1b]0;title\x07b\u{202e}c"), "a\u{fffd}]0;title\u{fffd}b\u{fffd}c");
+        assert_eq!(cell("a\x1b]0;title\x07b\n\u{202e}c"), "a\u{fffd}]0;title\u{fffd}b \u{fffd}c");
         assert_eq!(short("one\ntwo", 10), "one…");
     }
 }

@@ -12,6 +12,8 @@ mod attach;
 mod bad_input;
 #[path = "suite/changes.rs"]
 mod changes;
+#[path = "suite/clean.rs"]
+mod clean;
 #[path = "suite/corpus.rs"]
 mod corpus;
 #[path = "suite/council.rs"]

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use avt::{Color, Line, Pen};
+use stafette_core::clean::in_cell;
 
 /// The memory for a row besides its text, in bytes.
 const ROW_COST: usize = size_of::<Past>() + 16;
@@ -94,7 +95,7 @@ fn styled(line: &Line) -> String {
             pen = *cell.pen();
             sgr(&mut text, &pen);
         }
-        text.push(cell.char());
+        text.push(in_cell(cell.char()));
     }
     if !pen.is_default() {
         text.push_str("\x1b[0m");
@@ -129,7 +130,7 @@ pub(super) fn cut(line: &Line, columns: &Range<usize>) -> String {
                 at += 1;
             }
             width => {
-                text.push(if cell.char().is_control() { ' ' } else { cell.char() });
+                text.push(in_cell(cell.char()));
                 at += width;
             }
         }

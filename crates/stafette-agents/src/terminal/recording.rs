@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use stafette_core::clean::unescaped;
 use stafette_core::redact::{Redactor, Stream};
 use stafette_core::wire::frame::Word;
 use stafette_core::{AgentName, RunId};
@@ -218,7 +219,7 @@ impl Recording {
         let screen = Screen::new(Word::default(), self.header.width, self.header.height)?;
         let screen = self.played(screen.keeping(SCROLLBACK_LIMIT), self.length())?;
         let history = screen.history(SCROLLBACK_LIMIT);
-        let mut lines: Vec<String> = history.lines().map(unstyled).collect();
+        let mut lines: Vec<String> = history.lines().map(unescaped).collect();
         lines.extend(screen.text());
         Ok(lines)
     }
@@ -229,16 +230,6 @@ impl Recording {
         }
         Ok(screen)
     }
-}
-
-/// A line of the history without its styling.
-fn unstyled(line: &str) -> String {
-    let mut parts = line.split("\x1b[");
-    let mut text = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        text.push_str(part.split_once('m').map_or("", |(_, rest)| rest));
-    }
-    text
 }
 
 /// Reads a line `[SECONDS, KIND, TEXT]`; kinds that we do not write are returned as empty notes.

@@ -1,6 +1,7 @@
-//! The shapes of secrets.
+//! How secrets are found: tokens of a known shape, and what only its surroundings give away.
 
 use super::LONGEST_KEY;
+use super::shapes::{self, SHAPES, Shape};
 
 /// The maximum length of a name suffix that is inspected.
 const LONGEST_NAME: usize = 32;
@@ -8,6 +9,8 @@ const LONGEST_NAME: usize = 32;
 /// A class of bytes that can belong to a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Class {
+    /// The digits `0` to `9` and `a` to `f`.
+    Hex,
     /// Capital letters and digits.
     Capital,
     /// Letters and digits of ASCII.
@@ -18,8 +21,12 @@ pub(super) enum Class {
     Dashed,
     /// Letters, digits, `_`, `-` and `.`.
     Dotted,
-    /// The bytes of a header value: the above, `~`, `+`, `/` and `=`.
+    /// The parts of a path: the above and `/`.
+    Slashed,
+    /// The bytes of a header value: the above, `~`, `+` and `=`.
     Header,
+    /// The bytes of a value in the query of an address: the above and `%`.
+    Query,
     /// Everything up to a blank, a quote or a bracket.
     Bare,
 }
@@ -27,12 +34,15 @@ pub(super) enum Class {
 impl Class {
     fn has(self, byte: u8) -> bool {
         let more: &[u8] = match self {
+            Class::Hex => return matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
             Class::Capital => return byte.is_ascii_uppercase() || byte.is_ascii_digit(),
             Class::Alphanumeric => b"",
             Class::Word => b"_",
             Class::Dashed => b"_-",
             Class::Dotted => b"_-.",
+            Class::Slashed => b"_-./",
             Class::Header => b"_-.~+/=",
+            Class::Query => b"_-.~+/=%",
             Class::Bare => return !is_break(byte),
         };
         byte.is_ascii_alphanumeric() || more.contains(&byte)
@@ -52,7 +62,7 @@ fn is_word(byte: u8) -> bool {
 }
 
 /// True if the byte can be part of a name that is assigned to.
-fn is_name(byte: u8) -> bool {
+fn is_name_byte(byte: u8) -> bool {
     is_word(byte) || byte == b'-'
 }
 
@@ -172,9 +182,9 @@ impl Before {
             }
             _ => Escape::None,
         };
-        let goes_on = self.last.is_some_and(is_name);
+        let goes_on = self.last.is_some_and(is_name_byte);
         match byte {
-            _ if is_name(byte) => {
+            _ if is_name_byte(byte) => {
                 if !goes_on {
                     self.name.clear();
                 }
@@ -200,11 +210,11 @@ impl Before {
     /// Does the same as [`passed`](Self::passed) for each of these bytes, which [`harmless`] has
     /// checked.
     pub(super) fn passed_all(&mut self, bytes: &[u8]) {
-        let goes_on = self.last.is_some_and(is_name);
+        let goes_on = self.last.is_some_and(is_name_byte);
         let is_blank = |byte: &u8| matches!(byte, b' ' | b'"' | b'\'');
         let blanks = bytes.iter().rev().take_while(|byte| is_blank(byte)).count();
         let said = &bytes[..bytes.len() - blanks];
-        let letters = said.iter().rev().take(LONGEST_NAME).take_while(|byte| is_name(**byte));
+        let letters = said.iter().rev().take(LONGEST_NAME).take_while(|byte| is_name_byte(**byte));
         let word = &said[said.len() - letters.count()..];
         if !said.is_empty() {
             self.is_near = !word.is_empty();
@@ -225,31 +235,90 @@ impl Before {
     }
 }
 
-/// The bytes that need inspection, because a secret may begin there or they affect what follows.
-pub(super) static NOTABLE: [bool; 256] = {
-    let mut notable = [false; 256];
-    let others = b":=-[\\\x1b";
-    let mut at = 0;
-    while at < others.len() {
-        notable[others[at] as usize] = true;
-        at += 1;
-    }
-    at = 0;
-    while at < notable.len() {
-        let seconds = &BEGINNINGS[at];
-        notable[at] |= (seconds[0] | seconds[1] | seconds[2] | seconds[3]) != 0;
-        at += 1;
-    }
-    notable
-};
+/// The places that need inspection, because a secret may begin there or they affect what follows.
+/// It is asked about nearly every byte of everything that is stored.
+#[derive(Clone)]
+pub(super) struct Starts {
+    /// The bytes that the others begin with.
+    first: [bool; 256],
+    /// A bit for the hash of each three bytes that a secret may begin with.
+    threes: [u64; THREES / 64],
+}
 
-/// True if the first of these bytes needs inspection.
-pub(super) fn is_notable(bytes: &[u8]) -> bool {
-    match bytes {
-        [b':' | b'=' | b'\\' | 0x1b, ..] => true,
-        [b'-', rest @ ..] => rest.first() == Some(&b'-'),
-        [b'[', rest @ ..] => rest.first() == Some(&MARK[1]),
-        _ => may_begin(bytes),
+/// The beginnings of the known shapes.
+pub(super) static KNOWN: Starts = Starts::KNOWN;
+
+/// The number of different hashes of three bytes.
+const THREES: usize = 1 << 15;
+
+const fn hash(first: u8, second: u8, third: u8) -> usize {
+    let number = first as u32 | (second as u32) << 8 | (third as u32) << 16;
+    (number.wrapping_mul(0x9e37_79b1) >> 17) as usize
+}
+
+impl Starts {
+    const KNOWN: Starts = {
+        let mut starts = Starts { first: [false; 256], threes: [0; THREES / 64] };
+        let special = b":=-.[\\Q\x1b";
+        let mut at = 0;
+        while at < special.len() {
+            starts.first[special[at] as usize] = true;
+            at += 1;
+        }
+        at = 0;
+        while at < SHAPES.len() {
+            starts.add(SHAPES[at].begins);
+            at += 1;
+        }
+        starts.add(JWT);
+        at = 0;
+        while at < SCHEMES.len() {
+            starts.add(SCHEMES[at]);
+            at += 1;
+        }
+        starts
+    };
+
+    /// Adds a beginning of at least two bytes.
+    pub(super) const fn add(&mut self, begins: &[u8]) {
+        self.first[begins[0] as usize] = true;
+        let (mut third, mut last) = (0, 255);
+        if begins.len() > 2 {
+            (third, last) = (begins[2], begins[2]);
+        }
+        loop {
+            let hash = hash(begins[0], begins[1], third);
+            self.threes[hash / 64] |= 1 << (hash % 64);
+            if third == last {
+                break;
+            }
+            third += 1;
+        }
+    }
+
+    /// True if a known shape or value may begin here.
+    pub(super) fn has(&self, bytes: &[u8]) -> bool {
+        let [first, second, third, ..] = bytes else { return false };
+        let hash = hash(*first, *second, *third);
+        self.threes[hash / 64] >> (hash % 64) & 1 == 1
+    }
+
+    /// Returns how many of these bytes, at most `most`, can be skipped. Nearly all of every text is
+    /// skipped here.
+    pub(super) fn skip(&self, bytes: &[u8], most: usize) -> usize {
+        let mut places = bytes[..most].iter().enumerate();
+        let may_be = |byte: u8| self.first[usize::from(byte)];
+        let stop = places.find(|(at, byte)| may_be(**byte) && self.is_notable(&bytes[*at..]));
+        stop.map_or(most, |(at, _)| at)
+    }
+
+    fn is_notable(&self, bytes: &[u8]) -> bool {
+        match bytes {
+            [b':' | b'=' | b'\\' | 0x1b, ..] | [b'Q', b'~', ..] | [b'-', b'-' | b'u', ..] => true,
+            [b'[', second, ..] if *second == MARK[1] => true,
+            [b'.', ..] if bytes.get(7) == Some(&b'.') => true,
+            _ => self.has(bytes),
+        }
     }
 }
 
@@ -278,14 +347,19 @@ pub(super) fn ends_in_mark(window: &[u8], length: usize) -> bool {
     (first..length).any(|at| mark(&window[at..]).is_some_and(|mark| at + mark > length))
 }
 
-/// Classifies the start of this window.
-pub(super) fn look(before: &Before, window: &[u8]) -> Verdict {
+/// Classifies the start of this window. `is_apart` says that a style begins or ends here.
+pub(super) fn look(before: &Before, window: &[u8], is_apart: bool) -> Verdict {
     let Some(first) = window.first() else { return Verdict::Plain };
     let found = match first {
-        b'-' => private_key(window),
-        b':' | b'=' => address(window).or_else(|| assignment(before, window)),
-        byte if is_word(*byte) && may_begin(window) => {
-            let is_glued = before.last.is_some_and(is_word);
+        b'-' => private_key(window).or_else(|| option(window)),
+        b':' => address(window)
+            .or_else(|| telegram(before, window))
+            .or_else(|| assignment(before, window)),
+        b'=' => assignment(before, window),
+        b'.' => discord(before, window),
+        b'Q' if window.get(1) == Some(&b'~') => azure(before, window),
+        byte if is_word(*byte) && KNOWN.has(window) => {
+            let is_glued = !is_apart && before.last.is_some_and(is_word);
             let others = || (!is_glued).then(|| jwt(window).or_else(|| bearer(window))).flatten();
             token(window, is_glued).or_else(others)
         }
@@ -294,103 +368,92 @@ pub(super) fn look(before: &Before, window: &[u8]) -> Verdict {
     found.map_or(Verdict::Plain, Verdict::Secret)
 }
 
-/// The shape of a token: a prefix, then a minimum number of bytes of a class.
-struct Token {
-    begins: &'static [u8],
-    least: usize,
-    class: Class,
-    kind: &'static str,
-}
-
-const fn token_of(begins: &'static [u8], least: usize, class: Class, kind: &'static str) -> Token {
-    Token { begins, least, class, kind }
-}
-
-/// The known tokens; the first match counts.
-const TOKENS: [Token; 35] = [
-    token_of(b"sk-ant-", 16, Class::Dashed, "anthropic"),
-    token_of(b"sk-proj-", 20, Class::Dashed, "openai"),
-    token_of(b"sk-svcacct-", 20, Class::Dashed, "openai"),
-    token_of(b"sk-admin-", 20, Class::Dashed, "openai"),
-    token_of(b"sk-or-v1-", 20, Class::Dashed, "openrouter"),
-    token_of(b"sk-", 20, Class::Alphanumeric, "openai"),
-    token_of(b"sk_live_", 16, Class::Alphanumeric, "stripe"),
-    token_of(b"sk_test_", 16, Class::Alphanumeric, "stripe"),
-    token_of(b"rk_live_", 16, Class::Alphanumeric, "stripe"),
-    token_of(b"ghp_", 30, Class::Alphanumeric, "github"),
-    token_of(b"gho_", 30, Class::Alphanumeric, "github"),
-    token_of(b"ghu_", 30, Class::Alphanumeric, "github"),
-    token_of(b"ghs_", 30, Class::Alphanumeric, "github"),
-    token_of(b"ghr_", 30, Class::Alphanumeric, "github"),
-    token_of(b"github_pat_", 22, Class::Word, "github"),
-    token_of(b"glpat-", 20, Class::Dashed, "gitlab"),
-    token_of(b"npm_", 30, Class::Alphanumeric, "npm"),
-    token_of(b"pypi-AgE", 40, Class::Dashed, "pypi"),
-    token_of(b"hf_", 30, Class::Alphanumeric, "huggingface"),
-    token_of(b"gsk_", 40, Class::Alphanumeric, "groq"),
-    token_of(b"xai-", 40, Class::Alphanumeric, "xai"),
-    token_of(b"AIza", 35, Class::Dashed, "google"),
-    token_of(b"ya29.", 20, Class::Dashed, "google"),
-    token_of(b"GOCSPX-", 20, Class::Dashed, "google"),
-    token_of(b"xoxa-", 10, Class::Dashed, "slack"),
-    token_of(b"xoxb-", 10, Class::Dashed, "slack"),
-    token_of(b"xoxe-", 10, Class::Dashed, "slack"),
-    token_of(b"xoxp-", 10, Class::Dashed, "slack"),
-    token_of(b"xoxr-", 10, Class::Dashed, "slack"),
-    token_of(b"xoxs-", 10, Class::Dashed, "slack"),
-    token_of(b"xapp-", 10, Class::Dashed, "slack"),
-    token_of(b"dop_v1_", 40, Class::Alphanumeric, "digitalocean"),
-    token_of(b"AGE-SECRET-KEY-1", 40, Class::Alphanumeric, "age"),
-    token_of(b"AKIA", 16, Class::Capital, "aws"),
-    token_of(b"ASIA", 16, Class::Capital, "aws"),
-];
-
-/// A bit for each second byte that may follow each first byte at the beginning of a secret. It is
-/// used for nearly every byte of everything that is stored.
-static BEGINNINGS: [[u64; 4]; 256] = {
-    let mut pairs = [[0; 4]; 256];
-    let mut at = 0;
-    while at < TOKENS.len() {
-        add(&mut pairs, TOKENS[at].begins);
-        at += 1;
-    }
-    add(&mut pairs, JWT);
-    at = 0;
-    while at < SCHEMES.len() {
-        add(&mut pairs, SCHEMES[at]);
-        at += 1;
-    }
-    pairs
-};
-
-const fn add(pairs: &mut [[u64; 4]; 256], begins: &[u8]) {
-    pairs[begins[0] as usize][begins[1] as usize / 64] |= 1 << (begins[1] % 64);
-}
-
-fn may_begin(window: &[u8]) -> bool {
-    let [first, second, ..] = window else { return false };
-    let seconds = BEGINNINGS[usize::from(*first)];
-    seconds[usize::from(*second) / 64] >> (second % 64) & 1 == 1
-}
-
-impl Token {
-    /// True if its prefix is so distinctive that it counts in the middle of a word too.
-    fn is_distinct(&self) -> bool {
-        self.begins.len() >= 4 && !self.begins.iter().all(u8::is_ascii_alphanumeric)
-    }
-}
-
+/// Matches a token of a known shape.
 fn token(window: &[u8], is_glued: bool) -> Option<Match> {
-    let first = *window.first()?;
-    let candidates = TOKENS.iter().filter(|token| token.begins[0] == first);
-    candidates.filter(|token| !is_glued || token.is_distinct()).find_map(|token| {
-        let rest = window.strip_prefix(token.begins)?;
-        let length = token.class.count(rest);
-        // A name in kebab case or a constant has no digit; practically every token has one.
-        let is_token = length >= token.least && rest[..length].iter().any(u8::is_ascii_digit);
-        let drop = Drop::Token(token.begins.len(), token.class);
-        is_token.then_some(Match { kind: token.kind, keep: 0, drop })
+    let shapes = shapes::beginning_with(*window.first()?);
+    shapes.filter(|shape| !is_glued || shape.is_distinct()).find_map(|shape| fit(shape, window))
+}
+
+fn fit(shape: &Shape, window: &[u8]) -> Option<Match> {
+    let rest = window.strip_prefix(shape.begins)?;
+    let body = shape.class.count(rest);
+    if body < shape.least || body > shape.most {
+        return None;
+    }
+    let (mut length, mut class) = (body, shape.class);
+    for (front, next, least) in shape.then {
+        let part = rest[length..].strip_prefix(&[*front])?;
+        let count = next.count(part);
+        if count < *least {
+            return None;
+        }
+        (length, class) = (length + 1 + count, *next);
+    }
+    let has = |is: fn(&u8) -> bool| rest[..length].iter().any(is);
+    // A name in kebab case or a constant has no digit, and practically every token has one, or
+    // letters of both cases behind a beginning that is no word.
+    let is_mixed = || has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
+    let is_token = has(u8::is_ascii_digit) || shape.begins.len() >= 4 && is_mixed();
+    let begins = shape.begins.len();
+    let (keep, drop) = match shape.keeps {
+        true => (begins, Drop::Token(length, class)),
+        false => (0, Drop::Token(begins + length, class)),
+    };
+    is_token.then_some(Match { kind: shape.kind, keep, drop })
+}
+
+/// Matches the part of a bot's token that follows its number.
+fn telegram(before: &Before, window: &[u8]) -> Option<Match> {
+    let number = before.name()?;
+    let is_number = (8..=10).contains(&number.len()) && number.iter().all(u8::is_ascii_digit);
+    let is_token = window.starts_with(b":A") && Class::Dashed.count(&window[1..]) == 35;
+    (is_number && is_token && before.last.is_some_and(is_word)).then_some(Match {
+        kind: "telegram",
+        keep: 1,
+        drop: Drop::While(Class::Dashed),
     })
+}
+
+/// Matches the parts of a bot's token that follow its name.
+fn discord(before: &Before, window: &[u8]) -> Option<Match> {
+    let name = before.name()?;
+    let is_name = (23..=28).contains(&name.len()) && b"MNO".contains(&name[0]);
+    let rest = &window[1..];
+    let is_token = Class::Dashed.count(rest) == 6
+        && rest.get(6) == Some(&b'.')
+        && Class::Dashed.count(&rest[7..]) >= 27;
+    (is_name && is_token && before.last.is_some_and(is_name_byte)).then_some(Match {
+        kind: "discord",
+        keep: 1,
+        drop: Drop::While(Class::Dotted),
+    })
+}
+
+/// Matches the secret of an application at Azure, which has `Q~` at its fifth place.
+fn azure(before: &Before, window: &[u8]) -> Option<Match> {
+    let is_secret = window.starts_with(b"Q~")
+        && before.last.is_some_and(|byte| byte.is_ascii_digit())
+        && (31..=36).contains(&Class::Header.count(&window[2..]));
+    let drop = Drop::While(Class::Header);
+    is_secret.then_some(Match { kind: "azure", keep: 0, drop })
+}
+
+/// Matches the value of an option such as `--password`, and the password after `-u name:`.
+fn option(window: &[u8]) -> Option<Match> {
+    let secret = |keep: usize| {
+        let value = &window[keep..];
+        let value = &value[..Class::Bare.count(value)];
+        is_mixed(value).then_some(Match { kind: "option", keep, drop: Drop::While(Class::Bare) })
+    };
+    if let Some(user) = window.strip_prefix(b"-u ").or_else(|| window.strip_prefix(b"--user ")) {
+        let begins = window.len() - user.len();
+        let name = user.iter().take_while(|byte| !is_break(**byte) && **byte != b':').count();
+        return (user.get(name) == Some(&b':')).then(|| secret(begins + name + 1)).flatten();
+    }
+    let name = window.strip_prefix(b"--")?;
+    let length = name.iter().take(LONGEST_NAME).take_while(|byte| is_name_byte(**byte)).count();
+    let names_one = name.get(length) == Some(&b' ') && is_secret_name(&name[..length]);
+    names_one.then(|| secret(2 + length + 1)).flatten()
 }
 
 /// The base64 form of `{"`.
@@ -408,7 +471,7 @@ fn jwt(window: &[u8]) -> Option<Match> {
     })
 }
 
-const SCHEMES: [&[u8]; 3] = [b"Bearer ", b"bearer ", b"Basic "];
+const SCHEMES: [&[u8]; 6] = [b"Bearer ", b"bearer ", b"Basic ", b"basic ", b"SSWS ", b"ApiKey "];
 
 /// Matches the value after the scheme name in a header.
 fn bearer(window: &[u8]) -> Option<Match> {
@@ -452,32 +515,40 @@ fn address(window: &[u8]) -> Option<Match> {
     })
 }
 
-/// Suffixes of names that secrets are assigned to, in lower case and with `_`.
-const NAMES: [&[u8]; 12] = [
+/// Suffixes of names that secrets are assigned to, in lower case and without `_` and `-`.
+const NAMES: [&[u8]; 20] = [
     b"password",
     b"passwd",
     b"passphrase",
+    b"pwd",
     b"secret",
     b"token",
-    b"api_key",
     b"apikey",
-    b"access_key",
-    b"secret_key",
-    b"private_key",
-    b"auth_key",
+    b"accesskey",
+    b"secretkey",
+    b"secretkeybase",
+    b"privatekey",
+    b"authkey",
+    b"accountkey",
+    b"signingkey",
+    b"encryptionkey",
+    b"masterkey",
+    b"servicekey",
     b"credential",
+    b"credentials",
+    b"connectionstring",
 ];
 
 /// Suffixes of environment variable names, which alone are written in capitals.
-const CAPITALS: [&[u8]; 4] = [b"KEY", b"TOKEN", b"SECRET", b"PASSWORD"];
+const CAPITALS: [&[u8]; 5] = [b"KEY", b"TOKEN", b"SECRET", b"PASSWORD", b"PASS"];
 
 fn is_secret_name(name: &[u8]) -> bool {
-    let even = |byte: &u8| if *byte == b'-' { b'_' } else { byte.to_ascii_lowercase() };
-    let even: Vec<u8> = name.iter().map(even).collect();
-    NAMES.iter().any(|end| even.ends_with(end))
-        || ["apiKey", "accessKey", "secretKey", "privateKey", "authKey"]
-            .iter()
-            .any(|end| name.ends_with(end.as_bytes()))
+    let letters = || name.iter().rev().filter(|byte| !b"_-".contains(byte));
+    let ends = |end: &[u8]| {
+        let mut letters = letters();
+        end.iter().rev().all(|end| letters.next().is_some_and(|it| it.eq_ignore_ascii_case(end)))
+    };
+    NAMES.iter().any(|end| ends(end))
 }
 
 fn is_variable(name: &[u8]) -> bool {

@@ -1,4 +1,7 @@
 mod inputs;
+mod kinds;
+mod planted;
+mod shapes;
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -144,7 +147,10 @@ fn b_17_values_of_the_environment_are_taken_out_wherever_they_stand() {
         "curl -H x:[redacted:environment] /etc/ssl/private/x1.pem a1b2 zX9-other-1234567"
     );
     assert_eq!(redactor.text("xzX9-kkQ2.mmghp_"), "x[redacted:environment]ghp_");
-    assert_eq!(format!("{redactor:?}"), "Redactor { exact: 2 }", "the values are not shown");
+    for encoded in ["OnpYOS1ra1EyLm1t", "dXNlcjp6WDkta2tRMi5tbQ==", "elg5LWtrUTIubW0="] {
+        assert!(is_marked(&redactor.text(encoded)), "{encoded}");
+    }
+    assert_eq!(format!("{redactor:?}"), "Redactor { values: 2 }", "the values are not shown");
 }
 
 #[test]
@@ -179,7 +185,7 @@ fn b_17_a_stream_holds_back_little_and_time_is_linear() {
     let hard = "eyJaaaaaaaaa-eyJ://a:b://=password=\"-----BEGIN x sk-".repeat(64);
     for _ in 0..(4 << 20) / hard.len() {
         out += stream.push(hard.as_bytes()).len();
-        assert!(stream.held.len() < LOOK);
+        assert!(stream.held() < LOOK);
     }
     assert!(out > 1 << 20);
 }
@@ -219,6 +225,14 @@ fn fragment() -> impl Strategy<Value = String> {
             "sk-",
             "eyJ",
             ".",
+            "\x1b[1m",
+            "\x1b[0m",
+            "\x1b[2J",
+            "\x1b]0;ghp_",
+            "\x07",
+            "\x1b",
+            "--token ",
+            "-u a:",
         ]
         .map(str::to_owned),
     );
@@ -315,6 +329,16 @@ proptest! {
         let survives = clean(&format!("{text}{tail}")).ends_with(&tail);
         prop_assert!(!survives);
     }
+
+    #[test]
+    fn b_17_colours_between_the_letters_hide_nothing(at in 0usize..13, cut in 1usize..40) {
+        let (kind, token) = &tokens()[at];
+        let (front, back) = token.split_at(cut.min(token.len() - 1));
+        for colour in ["\x1b[31m", "\x1b[0;1m", "\x1b]8;;http://x\x1b\\", "\x1b(B", "\u{9b}1m"] {
+            let text = format!("say {front}{colour}{back} there");
+            prop_assert_eq!(clean(&text), format!("say [redacted:{kind}]{colour} there"));
+        }
+    }
 }
 
 #[test]
@@ -325,6 +349,33 @@ fn b_17_a_stream_that_rests_gives_its_whole_lines_and_no_part_of_a_secret() {
     assert_eq!(stream.rest(), b"one\r\ntwo [redacted:environment]");
     assert_eq!(stream.rest(), b"", "it rests already");
     assert_eq!(stream.push(b"hunter2\x1b[1m!"), b"");
-    assert_eq!(stream.rest(), b"\nthe key is [redacted:environment]");
-    assert_eq!(stream.finish(), b"\x1b[1m!");
+    assert_eq!(stream.rest(), b"", "a colour ends no word");
+    assert_eq!(stream.push(b"\x1b[2;1H"), b"");
+    assert_eq!(stream.rest(), b"\nthe key is [redacted:environment]\x1b[1m!");
+    assert_eq!(stream.finish(), b"\x1b[2;1H");
+}
+
+#[test]
+fn b_17_what_a_workflow_injects_is_learned() {
+    let workflow = "[workflow]\nname = \"w\"\nentry = \"one\"\n\
+        [agents.one]\nrunner = \"exec\"\nresult = \"exit\"\ncommand = [\"true\"]\n\
+        env = [\"DATABASE\", \"REGION\", \"MY_TOKEN\"]\n\
+        [agents.two]\nrunner = \"a2a\"\nurl = \"http://127.0.0.1:1\"\nbearer = \"PEER\"\n\
+        [[routes]]\nfrom = \"one\"\nto = \"two\"\n";
+    let workflow = crate::workflow::file::parse(workflow).expect("a workflow");
+    let redactor = Redactor::new();
+    let clone = redactor.clone();
+    redactor.learn_variables(&workflow, |name| {
+        let value = match name {
+            "DATABASE" => "q8W7e6R5t4Z3u2I1",
+            "REGION" => "eu-central-1",
+            "MY_TOKEN" => "onlyletters",
+            "PEER" => "justaword",
+            _ => return None,
+        };
+        Some(value.to_owned())
+    });
+    let text = "q8W7e6R5t4Z3u2I1 eu-central-1 onlyletters justaword";
+    let mark = "[redacted:environment]";
+    assert_eq!(clone.text(text), format!("{mark} eu-central-1 {mark} {mark}"), "a clone knows it");
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use stafette_core::clean::Clean;
 use stafette_core::redact::Redactor;
 use stafette_core::workflow::notify::{News, Notify};
 use stafette_core::{RunId, Time};
@@ -120,8 +121,7 @@ fn link(base: Option<&str>, path: &str) -> Option<String> {
 
 /// Cuts a text to a number of characters, without control characters.
 fn short(text: &str, most: usize) -> String {
-    let plain = text.chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c });
-    let mut kept: String = plain.take(most + 1).collect();
+    let mut kept: String = Clean::from(text).as_str().chars().take(most + 1).collect();
     if let Some((cut, _)) = kept.char_indices().nth(most) {
         kept.truncate(cut);
         kept.push('…');

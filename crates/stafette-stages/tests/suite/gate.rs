@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use stafette_core::handoff::State;
+use stafette_core::redact::Redactor;
 use stafette_core::{Event, HandoffId, Offer, RunId};
 use stafette_engine::{Answered, Gate};
 use stafette_stages::{Stages, StagesSettings};
@@ -27,6 +28,7 @@ fn world() -> World {
         root: folder.path(),
         state: folder.path(),
         secret: &|_| None,
+        redactor: Redactor::new(),
     };
     let stages = Stages::open(settings).expect("opened");
     World { folder, stages }

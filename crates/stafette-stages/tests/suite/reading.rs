@@ -81,6 +81,7 @@ async fn s1_10_a_look_for_patterns_reads_what_is_new_and_no_more_of_the_rest_tha
         root: folder.path(),
         state: folder.path(),
         secret: &|_| None,
+        redactor: Redactor::new(),
     })
     .expect("opened");
     let person = Actor::person();

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use stafette_core::HandoffId;
+use stafette_core::clean::unescaped;
+use stafette_core::redact::Redactor;
 use stafette_engine::Seen;
 use stafette_store::{FindError, Finder, Text};
 use tokio::task::spawn_blocking;
@@ -38,7 +40,7 @@ pub fn shown_since(path: &Path, known: u64) -> Option<Shown> {
     file.take(MOST).read_to_end(&mut bytes).ok()?;
     // Up to the last complete line; the rest is read next time.
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    Some(Shown { text: plain(&printed(&bytes[..whole])), from, to: from + whole as u64 })
+    Some(Shown { text: unescaped(&printed(&bytes[..whole])), from, to: from + whole as u64 })
 }
 
 /// Adds the text of a recording since the last read.
@@ -48,13 +50,15 @@ pub(super) async fn take_in(
     handoff: HandoffId,
     agent: &str,
     path: PathBuf,
+    redactor: &Redactor,
 ) -> Result<(), FindError> {
     let name = format!("{}/{agent}", seen.run);
     let known = finder.read_of(name.clone()).await?;
     let shown = spawn_blocking(move || shown_since(&path, known)).await;
     // A recording that cannot be read is skipped.
     let Some(Shown { text, to, .. }) = shown.ok().flatten() else { return Ok(()) };
-    let texts: Vec<Text> = pieces(&text)
+    // Without escape sequences, what stood apart in the recording may be a secret.
+    let texts: Vec<Text> = pieces(&redactor.text(&text))
         .map(|piece| Text {
             run: seen.run,
             seq: seen.seq(),
@@ -85,41 +89,6 @@ fn printed(lines: &[u8]) -> String {
     all
 }
 
-/// Removes escape sequences. Cursor movements separate words; colours do not.
-fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '\u{1b}' => match chars.next() {
-                Some('[') => {
-                    let end = chars.by_ref().find(|c| ('\u{40}'..='\u{7e}').contains(c));
-                    if end != Some('m') {
-                        out.push(' ');
-                    }
-                }
-                Some(']' | 'P' | '_' | '^' | 'X') => {
-                    while let Some(c) = chars.next() {
-                        if c == '\u{7}' || (c == '\u{1b}' && chars.next_if_eq(&'\\').is_some()) {
-                            break;
-                        }
-                    }
-                }
-                _ => {}
-            },
-            '\r' | '\n' => {
-                if !out.ends_with('\n') {
-                    out.push('\n');
-                }
-            }
-            '\t' => out.push(' '),
-            c if c.is_control() => {}
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text.trim();
     std::iter::from_fn(move || {
@@ -144,7 +113,7 @@ mod tests {
     fn b_17_the_words_of_a_terminal_are_found_without_its_colours() {
         let lines = b"{\"version\":2}\n[0.1,\"o\",\"\\u001b[1mHel\\u001b[0mlo\\u001b[3;4Hwor\"]\n\
             [0.2,\"i\",\"secret\"]\n[0.3,\"o\",\"ld\\u001b]0;title\\u0007!\\r\\n\"]\n";
-        assert_eq!(plain(&printed(lines)), "Hello world!\n");
+        assert_eq!(unescaped(&printed(lines)), "Hello world!\n");
         assert_eq!(pieces(&"é".repeat(PIECE)).map(str::len).sum::<usize>(), 2 * PIECE);
     }
 }

@@ -7,7 +7,7 @@ use super::{Context, daemon};
 use crate::cli;
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
-use crate::output::{Output, Tone, plain};
+use crate::output::{Output, Tone};
 
 pub(crate) async fn run(context: &Context, arguments: &cli::Alerts) -> Result<Exit, Failure> {
     let output = context.output;
@@ -44,7 +44,7 @@ pub(crate) async fn firing(client: &Client) -> Vec<String> {
     alerts
         .filter(|alert| alert["firing"] == true)
         .map(|alert| {
-            let text = |key: &str| plain(alert[key].as_str().unwrap_or_default());
+            let text = |key: &str| alert[key].as_str().unwrap_or_default();
             let (name, measure, action) = (text("name"), text("measure"), text("action"));
             format!(
                 "{name}: {measure} is {}, more than {}: {action}",
@@ -57,6 +57,6 @@ pub(crate) async fn firing(client: &Client) -> Vec<String> {
 /// Prints the alerts that fire, before other output.
 pub(crate) async fn warn(output: Output, client: &Client) {
     for sentence in firing(client).await {
-        output.say(&format!("{} {sentence}", output.paint(Tone::Bad, "alert:")));
+        output.say(output.paint(Tone::Bad, "alert:") + " " + sentence);
     }
 }

@@ -16,7 +16,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Answer) -> Result<Exi
         true => context.output.data(&answered),
         false => {
             let text = |path: &str| answered.pointer(path).and_then(Value::as_str).unwrap_or("");
-            context.output.say(&format!(
+            context.output.say(format!(
                 "{} is answered; the run is {}",
                 text("/answered"),
                 text("/run/status")

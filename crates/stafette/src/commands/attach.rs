@@ -42,7 +42,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Attach) -> Result<Exi
         return print(context, &client, &glance).await;
     }
     let said = watch(&client, &glance, arguments.write).await?;
-    context.output.say(&said);
+    context.output.say(said);
     Ok(Exit::Ok)
 }
 
@@ -77,7 +77,7 @@ async fn print(context: &Context, client: &Client, glance: &Glance) -> Result<Ex
             "cols": cols, "rows": rows, "pid": glance.pid, "text": text,
         }));
     } else {
-        text.iter().for_each(|line| context.output.line(&crate::output::plain(line)));
+        text.iter().for_each(|line| context.output.line(line));
     }
     Ok(Exit::Ok)
 }
@@ -128,7 +128,7 @@ fn ended(glance: &Glance, note: Option<String>) -> String {
     match note.is_empty() {
         true => format!("the terminal of {} has ended", glance.agent),
         false => {
-            format!("the terminal of {} has ended: {}", glance.agent, crate::output::plain(note))
+            format!("the terminal of {} has ended: {}", glance.agent, note)
         }
     }
 }

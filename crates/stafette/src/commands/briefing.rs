@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::{Context, daemon, run_path};
 use crate::cli;
 use crate::exit::{Exit, Failure};
-use crate::output::plain;
 
 pub(crate) async fn run(context: &Context, arguments: cli::OneRun) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
@@ -15,8 +14,8 @@ pub(crate) async fn run(context: &Context, arguments: cli::OneRun) -> Result<Exi
         return Ok(Exit::Ok);
     }
     for line in told["briefing"].as_str().unwrap_or_default().lines() {
-        context.output.line(&plain(line));
+        context.output.line(line);
     }
-    context.output.say(&plain(told["narrative"].as_str().unwrap_or_default()));
+    context.output.say(told["narrative"].as_str().unwrap_or_default());
     Ok(Exit::Ok)
 }

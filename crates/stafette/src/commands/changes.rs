@@ -8,7 +8,7 @@ use super::{Context, daemon, segment};
 use crate::cli::{self, ChangesCommand};
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
-use crate::output::{Tone, count, plain, short};
+use crate::output::{Tone, count, short};
 use crate::project::person;
 
 /// The maximum size of a document, in bytes.
@@ -119,12 +119,12 @@ pub(crate) async fn waiting(client: &Client, asked: &[Value]) -> Result<Vec<Stri
     let line = |change: &Value| {
         let gates = change["gates"].as_array().into_iter().flatten();
         let gates = gates.map(|gate| format!("{} {}", text(gate, "kind"), text(gate, "file")));
-        let gates = short(&plain(&gates.collect::<Vec<_>>().join(", ")), 100);
+        let gates = short(&gates.collect::<Vec<_>>().join(", "), 100);
         let id = text(change, "id");
         format!(
             "{id:>4} a change of {} needs your yes: {gates}\n     \
              look: stafette diff {id}\n     answer:  stafette changes approve {id}",
-            plain(&author(change)),
+            author(change),
         )
     };
     let about = "/handoff/offer/question/about/change";
@@ -176,19 +176,19 @@ fn told(context: &Context, report: &Value, word: &str) -> Exit {
                 None => String::new(),
             };
             let id = text(change, "id");
-            output.line(&output.paint(Tone::Good, &format!("{id} {word}{validated}{commit}")));
+            output.line(output.paint(Tone::Good, format!("{id} {word}{validated}{commit}")));
             notes(context, change);
         }
         for back in each(report, "rolled_back") {
             let said = format!("{} was taken back: {}", text(back, "id"), text(back, "why"));
-            output.line(&output.paint(Tone::Bad, &plain(&said)));
+            output.line(output.paint(Tone::Bad, &said));
             for line in text(back, "output").lines() {
-                output.line(&format!("  | {}", plain(line)));
+                output.line(format!("  | {line}"));
             }
             notes(context, back);
         }
         for left in each(report, "left") {
-            output.line(&plain(&format!("{} was left: {}", text(left, "id"), text(left, "why"))));
+            output.line(format!("{} was left: {}", text(left, "id"), text(left, "why")));
         }
     }
     match each(report, "rolled_back").next() {
@@ -199,7 +199,7 @@ fn told(context: &Context, report: &Value, word: &str) -> Exit {
 
 fn notes(context: &Context, value: &Value) {
     for note in each(value, "notes").filter_map(Value::as_str) {
-        context.output.line(&context.output.paint(Tone::Quiet, &plain(&format!("  {note}"))));
+        context.output.line(context.output.paint(Tone::Quiet, format!("  {note}")));
     }
 }
 

@@ -55,8 +55,8 @@ pub(crate) fn run(context: &Context, arguments: &cli::Check) -> Result<Exit, Fai
             context.output.line(&item.render(&name, &text));
         }
         match good {
-            true => context.output.say(&format!("{name} is sound")),
-            false => context.output.say(&format!("{name}: {}", count(errors, "error"))),
+            true => context.output.say(format!("{name} is sound")),
+            false => context.output.say(format!("{name}: {}", count(errors, "error"))),
         }
     }
     Ok(if good { Exit::Ok } else { Exit::Failed })

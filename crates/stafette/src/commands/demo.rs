@@ -31,13 +31,13 @@ pub(crate) async fn run(context: &Context, arguments: cli::Demo) -> Result<Exit,
     let since = Instant::now();
     let output = context.output;
     let folder = repository::folder(arguments.dir.clone())?;
-    output.say(&format!("A repository with four scripted agents: {}", folder.display()));
+    output.say(format!("A repository with four scripted agents: {}", folder.display()));
     repository::lay_out(&folder)?;
     let project = Project { root: folder.clone(), database: None };
     let crashes = if arguments.crash { arguments.crashes } else { 0 };
     let seed = arguments.seed.unwrap_or_else(|| u64::from(std::process::id()) ^ now());
     if arguments.crash {
-        output.say(&format!("The daemon will be killed {crashes} times, seed {seed}"));
+        output.say(format!("The daemon will be killed {crashes} times, seed {seed}"));
     }
     let mut supervisor = Supervisor::new(&project, output, crashes, seed)?;
     let client = Client::new(&project.socket());
@@ -77,7 +77,7 @@ async fn watch(
 ) -> Result<(), Failure> {
     supervisor.keep_alive(client).await?;
     let link: LaunchLink = client.post("/v1/launch", &json!({})).await?;
-    context.output.say(&format!("Watch it: {}", link.url));
+    context.output.say(format!("Watch it: {}", link.url));
     if !headless && !browse(&link.url) {
         context.output.say("no browser was found; open the link yourself within two minutes");
     }
@@ -130,7 +130,7 @@ async fn finish(
         while let Ok(Some(event)) = lines.next().await {
             seen = event["seq"].as_u64().map_or(seen, |seq| seen.max(seq));
             if let Some(line) = super::run::line(context, &event) {
-                context.output.say(&line);
+                context.output.say(line);
             }
             if event["event"] == "run_finished" {
                 break;
@@ -183,27 +183,27 @@ fn report(
         return output.data(&line);
     }
     let tone = if view.status == "succeeded" { Tone::Good } else { Tone::Bad };
-    output.line(&format!(
-        "{} in {:.1} s: {} handoffs, {} review rounds, {} lost, {} repeated",
-        output.paint(tone, &view.status),
+    let rest = format!(
+        " in {:.1} s: {} handoffs, {} review rounds, {} lost, {} repeated",
         elapsed.as_secs_f64(),
         view.tally.handoffs,
         view.tally.rounds,
         verdict.lost,
         verdict.repeated,
-    ));
+    );
+    output.line(output.paint(tone, &view.status) + rest);
     if arguments.crash {
-        output.line(&format!(
+        output.line(format!(
             "{} crashes, {} turns delivered again under the same key; counted from what the agents \
              themselves wrote down",
             supervisor.crashed, verdict.redelivered
         ));
     }
     let folder: PathBuf = folder.to_owned();
-    output.line(&format!("Look at it: git -C {} log --stat", folder.display()));
+    output.line(format!("Look at it: git -C {} log --stat", folder.display()));
     if !arguments.open {
         let folder = folder.display();
-        output.line(&format!(
+        output.line(format!(
             "On the page: stafette open --project {folder}; live: stafette demo --open"
         ));
     }

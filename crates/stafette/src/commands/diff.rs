@@ -1,7 +1,5 @@
 //! `diff`: shows a change line by line.
 
-use std::io::IsTerminal;
-
 use serde_json::Value;
 
 use super::changes::{author, path, text};
@@ -9,7 +7,7 @@ use super::{Context, daemon};
 use crate::cli;
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
-use crate::output::{colour_wanted, count, plain};
+use crate::output::count;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Diff) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
@@ -24,17 +22,16 @@ pub(crate) async fn run(context: &Context, arguments: cli::Diff) -> Result<Exit,
     }
     let change = &view["change"];
     let head = format!("{} by {}, {}", text(change, "id"), author(change), text(change, "status"));
-    context.output.say(&plain(&head));
+    context.output.say(head);
     for line in text(change, "reason").lines() {
-        context.output.say(&plain(&format!("  {line}")));
+        context.output.say(format!("  {line}"));
     }
     let files: Vec<&Value> = view["diff"].as_array().into_iter().flatten().collect();
     match arguments.stat {
         true => stat(context, &files),
         false => {
-            let page = Page { colour: colour_wanted() && std::io::stdout().is_terminal() };
-            let mut lines = files.iter().flat_map(|file| page.file(file));
-            lines.by_ref().for_each(|line| context.output.line(&line));
+            let lines = files.iter().flat_map(|file| unified(file));
+            lines.for_each(|(code, line)| context.output.content(&line, code));
         }
     }
     Ok(Exit::Ok)
@@ -66,7 +63,7 @@ fn stat(context: &Context, files: &[&Value]) {
         rows.push(vec![text(file, "action"), name(file), lines]);
     }
     context.output.table(&["", "", ""], rows);
-    context.output.line(&format!("{}, +{added} -{removed}", count(files.len(), "file")));
+    context.output.line(format!("{}, +{added} -{removed}", count(files.len(), "file")));
 }
 
 fn name(file: &Value) -> String {
@@ -76,81 +73,61 @@ fn name(file: &Value) -> String {
     }
 }
 
-/// Unified diff lines, in the form that other programs read.
-struct Page {
-    colour: bool,
+/// A line with the style that it has on a terminal.
+type Styled = (Option<&'static str>, String);
+
+/// The lines of a unified diff, in the form that other programs read.
+fn unified(file: &Value) -> Vec<Styled> {
+    let path = text(file, "file");
+    let from = file["from"].as_str().unwrap_or(&path);
+    let action = text(file, "action");
+    let (bold, plain) = (|line: String| (Some("1"), line), |line: String| (None, line));
+    let mut lines = vec![bold(format!("diff --git a/{from} b/{path}"))];
+    let bits = |at: usize| file["mode"][at].as_u64().map(|mode| mode & 0o111 != 0);
+    let mode = |is_executable: bool| if is_executable { "100755" } else { "100644" };
+    if let (Some(old), Some(new)) = (bits(0), bits(1)) {
+        lines.push(plain(format!("old mode {}", mode(old))));
+        lines.push(plain(format!("new mode {}", mode(new))));
+    }
+    match action.as_str() {
+        "create" => lines.push(plain("new file mode 100644".to_owned())),
+        "delete" => lines.push(plain("deleted file mode 100644".to_owned())),
+        "rename" => {
+            lines.push(plain(format!("rename from {from}")));
+            lines.push(plain(format!("rename to {path}")));
+        }
+        _ => {}
+    }
+    if let Some(why) = file["unshown"].as_str() {
+        lines.push(plain(format!("({why})")));
+    }
+    let hunks: Vec<&Value> = file["hunks"].as_array().into_iter().flatten().collect();
+    if !hunks.is_empty() {
+        let old = if action == "create" { "/dev/null" } else { &format!("a/{from}") };
+        let new = if action == "delete" { "/dev/null" } else { &format!("b/{path}") };
+        lines.push(bold(format!("--- {old}")));
+        lines.push(bold(format!("+++ {new}")));
+    }
+    lines.extend(hunks.into_iter().flat_map(hunk));
+    lines
 }
 
-impl Page {
-    fn file(&self, file: &Value) -> Vec<String> {
-        let path = text(file, "file");
-        let from = file["from"].as_str().unwrap_or(&path);
-        let action = text(file, "action");
-        let mut lines = vec![self.paint("1", &format!("diff --git a/{from} b/{path}"))];
-        let bits = |at: usize| file["mode"][at].as_u64().map(|mode| mode & 0o111 != 0);
-        let mode = |is_executable: bool| if is_executable { "100755" } else { "100644" };
-        if let (Some(old), Some(new)) = (bits(0), bits(1)) {
-            lines.push(format!("old mode {}", mode(old)));
-            lines.push(format!("new mode {}", mode(new)));
-        }
-        match action.as_str() {
-            "create" => lines.push("new file mode 100644".to_owned()),
-            "delete" => lines.push("deleted file mode 100644".to_owned()),
-            "rename" => {
-                lines.push(format!("rename from {from}"));
-                lines.push(format!("rename to {path}"));
-            }
-            _ => {}
-        }
-        if let Some(why) = file["unshown"].as_str() {
-            lines.push(format!("({why})"));
-        }
-        let hunks: Vec<&Value> = file["hunks"].as_array().into_iter().flatten().collect();
-        if !hunks.is_empty() {
-            let old = if action == "create" { "/dev/null" } else { &format!("a/{from}") };
-            let new = if action == "delete" { "/dev/null" } else { &format!("b/{path}") };
-            lines.push(self.paint("1", &format!("--- {old}")));
-            lines.push(self.paint("1", &format!("+++ {new}")));
-        }
-        lines.extend(hunks.into_iter().flat_map(|hunk| self.hunk(hunk)));
-        lines
-    }
-
-    fn hunk(&self, hunk: &Value) -> Vec<String> {
-        let number = |key: &str| hunk[key].as_u64().unwrap_or(0);
-        let (old, old_lines) = (number("old_start"), number("old_lines"));
-        let (new, new_lines) = (number("new_start"), number("new_lines"));
-        let head = format!("@@ -{old},{old_lines} +{new},{new_lines} @@");
-        let mut lines = vec![self.paint("36", &head)];
-        for line in hunk["lines"].as_array().into_iter().flatten() {
-            let sign = text(line, "sign");
-            let shown = format!("{sign}{}", visible(&text(line, "text")));
-            lines.push(match sign.as_str() {
-                "+" => self.paint("32", &shown),
-                "-" => self.paint("31", &shown),
-                _ => shown,
-            });
-            if line["unended"] == true {
-                lines.push("\\ No newline at end of file".to_owned());
-            }
-        }
-        lines
-    }
-
-    fn paint(&self, code: &str, text: &str) -> String {
-        match self.colour {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.to_owned(),
+fn hunk(hunk: &Value) -> Vec<Styled> {
+    let number = |key: &str| hunk[key].as_u64().unwrap_or(0);
+    let (old, old_lines) = (number("old_start"), number("old_lines"));
+    let (new, new_lines) = (number("new_start"), number("new_lines"));
+    let mut lines = vec![(Some("36"), format!("@@ -{old},{old_lines} +{new},{new_lines} @@"))];
+    for line in hunk["lines"].as_array().into_iter().flatten() {
+        let sign = text(line, "sign");
+        let code = match sign.as_str() {
+            "+" => Some("32"),
+            "-" => Some("31"),
+            _ => None,
+        };
+        lines.push((code, format!("{sign}{}", text(line, "text"))));
+        if line["unended"] == true {
+            lines.push((None, "\\ No newline at end of file".to_owned()));
         }
     }
-}
-
-/// Text of agents must not control a terminal. When the output is not a terminal, it is left as it
-/// is.
-fn visible(text: &str) -> String {
-    if !std::io::stdout().is_terminal() {
-        return text.to_owned();
-    }
-    let shown = |c: char| if c.is_control() && c != '\t' { '\u{fffd}' } else { c };
-    text.chars().map(shown).collect()
+    lines
 }

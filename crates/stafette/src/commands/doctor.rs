@@ -60,9 +60,9 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
                 (false, true) => context.output.paint(Tone::Bad, "✗"),
                 (false, false) => context.output.paint(Tone::Yours, "–"),
             };
-            context.output.line(&format!("{mark} {:<9} {}", finding.name, finding.said));
+            context.output.line(mark + format!(" {:<9} {}", finding.name, finding.said));
             if !finding.good && !finding.fix.is_empty() {
-                context.output.line(&format!("    fix: {}", finding.fix));
+                context.output.line(format!("    fix: {}", finding.fix));
             }
         }
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use stafette_agents::seal;
+use stafette_core::clean;
 use stafette_core::wire::frame::Frame;
 
 use super::Context;
@@ -104,5 +105,6 @@ fn print_signed(context: &Context, kind: &str, payload: &Value, token: &str) {
     let session = std::env::var("STAFETTE_AGENT").unwrap_or_default();
     let frame = seal::sign(Frame::new(kind.to_uppercase(), body), token, &session, seq);
     let word = std::env::var("STAFETTE_FRAME_WORD").ok().and_then(|word| word.parse().ok());
-    context.output.line(&frame.wire(&word.unwrap_or_default()));
+    // Another program reads it, so that nothing may be lost.
+    context.output.line(clean::json(frame.wire(&word.unwrap_or_default())));
 }

@@ -1,11 +1,12 @@
 //! `find`: searches the texts of all runs.
 
 use serde_json::Value;
+use stafette_core::clean::Clean;
 
 use super::{Context, daemon, segment};
 use crate::cli;
 use crate::exit::{Exit, Failure};
-use crate::output::{Tone, plain};
+use crate::output::Tone;
 
 pub(crate) async fn run(context: &Context, arguments: &cli::Find) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
@@ -21,18 +22,18 @@ pub(crate) async fn run(context: &Context, arguments: &cli::Find) -> Result<Exit
         output.say("Nothing was found.");
     }
     for hit in &hits {
-        let text = |key: &str| plain(hit[key].as_str().unwrap_or_default());
+        let text = |key: &str| hit[key].as_str().unwrap_or_default().to_owned();
         // In the form that `why` and `log` take.
         let run = hit["run"].as_str().and_then(|run| run.parse().ok());
         let run = run.map_or_else(|| text("run"), |run: stafette_core::RunId| run.short());
         let place = match hit["handoff"].as_str() {
-            Some(handoff) => format!("{run}:{}", plain(handoff)),
+            Some(handoff) => format!("{run}:{handoff}"),
             None => run,
         };
         let about = format!("{} {} {}", text("at"), text("kind"), text("who"));
-        output.line(&format!("{place}  {}", output.paint(Tone::Quiet, about.trim_end())));
+        output.line(Clean::from(place) + "  " + output.paint(Tone::Quiet, about.trim_end()));
         for line in text("text").lines() {
-            output.line(&format!("   {line}"));
+            output.line(format!("   {line}"));
         }
     }
     Ok(Exit::Ok)

@@ -21,7 +21,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Fork) -> Result<Exit,
         true => context.output.data(&forked),
         false => {
             let name = |key: &str| forked[key].as_str().unwrap_or_default().to_owned();
-            context.output.say(&format!("{} goes on from {}", name("run"), name("from")));
+            context.output.say(format!("{} goes on from {}", name("run"), name("from")));
         }
     }
     Ok(Exit::Ok)

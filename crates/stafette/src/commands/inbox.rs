@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Context, daemon};
 use crate::exit::{Exit, Failure};
-use crate::output::{Output, Tone, plain};
+use crate::output::{Output, Tone};
 
 pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
@@ -28,22 +28,23 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
 
 /// Prints a question with its options and how to answer it.
 pub(crate) fn show(output: Output, row: &Value) {
-    let text = |path: &str| plain(row.pointer(path).and_then(Value::as_str).unwrap_or_default());
+    let text =
+        |path: &str| row.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
     let id = text("/id");
     let run = text("/run");
-    output.line(&format!(
-        "{} {}  {}",
-        output.paint(Tone::Yours, &format!("{id:>4}")),
-        text("/handoff/offer/question/details"),
-        output.paint(Tone::Quiet, &format!("({} of {})", text("/from"), tail(&run))),
-    ));
+    let from = format!("({} of {})", text("/from"), tail(&run));
+    output.line(
+        output.paint(Tone::Yours, format!("{id:>4}"))
+            + format!(" {}  ", text("/handoff/offer/question/details"))
+            + output.paint(Tone::Quiet, from),
+    );
     let options: Vec<String> = row
         .pointer("/handoff/offer/question/options")
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
         .filter_map(Value::as_str)
-        .map(plain)
+        .map(str::to_owned)
         .collect();
     let example = match (options.first(), text("/handoff/offer/question/answer_with")) {
         (Some(first), _) => first.clone(),
@@ -55,13 +56,13 @@ pub(crate) fn show(output: Output, row: &Value) {
     let weighed = ["decision_approval", "plan_approval"];
     if weighed.contains(&text("/handoff/offer/question/reason").as_str()) {
         for line in text("/handoff/offer/question/context").lines() {
-            output.line(&format!("       {line}"));
+            output.line(format!("       {line}"));
         }
     }
     if !options.is_empty() {
-        output.line(&format!("     options: {}", options.join(" · ")));
+        output.line(format!("     options: {}", options.join(" · ")));
     }
-    output.line(&format!("     answer:  stafette answer {}:{id} {example}", tail(&run)));
+    output.line(format!("     answer:  stafette answer {}:{id} {example}", tail(&run)));
 }
 
 fn is_one_text(with: &str) -> bool {

@@ -42,7 +42,7 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
         let shown = diff.unified_diff().header("before", WORKFLOW).to_string();
         output.say(&shown);
         for (name, _) in samples(&root, arguments) {
-            output.say(&format!("and a sample of {name}, to be changed by you"));
+            output.say(format!("and a sample of {name}, to be changed by you"));
         }
     }
     if !context.confirm(&format!("Write {}?", file.display()))? {

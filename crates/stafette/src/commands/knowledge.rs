@@ -12,7 +12,7 @@ use stafette_stages::CHANGED;
 
 use super::Context;
 use crate::client::Client;
-use crate::output::{Output, Tone, plain};
+use crate::output::{Output, Tone};
 
 pub(crate) use calendar::run as calendar;
 pub(crate) use graph::run as graph;
@@ -22,7 +22,7 @@ pub(crate) use threads::run as threads;
 
 /// A text of a response, safe for a terminal.
 fn text(value: &Value, path: &str) -> String {
-    plain(value.pointer(path).and_then(Value::as_str).unwrap_or_default())
+    value.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// The items of a list in a response.
@@ -49,14 +49,11 @@ fn wrong(health: &Value) -> Vec<String> {
     if let Some(code) = health.pointer("/condition/code").and_then(Value::as_str) {
         let (server, why) = (text(health, "/server"), text(health, "/condition/why"));
         let waiting = &health["condition"]["waiting"];
-        said.push(format!(
-            "{}: the graph {server} is away, {waiting} writes wait: {why}",
-            plain(code)
-        ));
+        said.push(format!("{}: the graph {server} is away, {waiting} writes wait: {why}", code));
     }
     if let Some(why) = health["calendar_trouble"].as_str() {
         let calendar = text(health, "/calendar");
-        said.push(format!("MCP_CONNECTION_FAILED: the calendar {calendar}: {}", plain(why)));
+        said.push(format!("MCP_CONNECTION_FAILED: the calendar {calendar}: {why}"));
     }
     let refused = health["condition"]["set_aside"].as_u64().unwrap_or(0);
     if refused > 0 {
@@ -69,9 +66,9 @@ fn wrong(health: &Value) -> Vec<String> {
 pub(crate) async fn warn(output: Output, client: &Client) {
     let Ok(health) = client.get::<Value>("/v1/knowledge").await else { return };
     for sentence in wrong(&health) {
-        output.say(&format!("{} {sentence}", output.paint(Tone::Bad, "trouble:")));
+        output.say(output.paint(Tone::Bad, "trouble:") + " " + sentence);
     }
     for block in list(&health, "/waits").iter().filter_map(Value::as_str) {
-        output.say(&format!("{} {}", output.paint(Tone::Yours, "waits:"), plain(block)));
+        output.say(output.paint(Tone::Yours, "waits:") + " " + block);
     }
 }

@@ -15,7 +15,7 @@ use super::{Context, daemon};
 use crate::cli::{self, LockAction};
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
-use crate::output::{Tone, plain};
+use crate::output::Tone;
 use crate::project::person;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Lock) -> Result<Exit, Failure> {
@@ -53,7 +53,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Lock) -> Result<Exit,
         true => context.output.data(&lock),
         false => {
             context.output.line(&lock["fence"].to_string());
-            context.output.say(&format!(
+            context.output.say(format!(
                 "{} is yours for {} ({}); give it back with `stafette unlock {}`",
                 what(&lock),
                 left(&lock),
@@ -75,7 +75,7 @@ async fn take(
     let mut lock: Value = client.post("/v1/locks", body).await.map_err(hint)?;
     while lock["state"] == "waiting" {
         let id = text(&lock, "id");
-        context.output.say(&format!("waiting for {} ({id}), {} at most", what(&lock), left(&lock)));
+        context.output.say(format!("waiting for {} ({id}), {} at most", what(&lock), left(&lock)));
         let path = format!("/v1/locks/{id}?wait=60s");
         lock = tokio::select! {
             answer = client.get(&path) => answer.map_err(hint)?,
@@ -141,7 +141,7 @@ pub(crate) async fn unlock(context: &Context, arguments: cli::Unlock) -> Result<
     match context.output.json {
         true => context.output.data(&json!({ "released": released })),
         false if released.is_empty() => context.output.say("Nothing of yours is locked."),
-        false => context.output.say(&format!("{} given back", released.join(", "))),
+        false => context.output.say(format!("{} given back", released.join(", "))),
     }
     Ok(Exit::Ok)
 }
@@ -182,8 +182,8 @@ pub(crate) async fn list(context: &Context) -> Result<Exit, Failure> {
         context.output.table(&head, locks.iter().map(row).collect());
     }
     for alert in list["alerts"].as_array().into_iter().flatten() {
-        let message = plain(&text(alert, "message"));
-        context.output.say(&context.output.paint(Tone::Bad, &message));
+        let message = text(alert, "message");
+        context.output.say(context.output.paint(Tone::Bad, &message));
     }
     Ok(Exit::Ok)
 }
@@ -246,7 +246,7 @@ fn text(value: &Value, key: &str) -> String {
 
 fn what(lock: &Value) -> String {
     let patterns = lock["patterns"].as_array().into_iter().flatten();
-    plain(&patterns.filter_map(Value::as_str).collect::<Vec<_>>().join(", "))
+    patterns.filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// The time that is left of the lease.

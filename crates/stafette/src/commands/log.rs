@@ -3,11 +3,11 @@
 mod filter;
 
 use serde_json::Value;
+use stafette_core::clean::Clean;
 
 use super::{Context, daemon, run_path};
 use crate::cli;
 use crate::exit::{Exit, Failure};
-use crate::output::plain;
 use filter::Filter;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Log) -> Result<Exit, Failure> {
@@ -68,5 +68,5 @@ pub(super) fn line(event: &Value) -> String {
     let name = text("/event");
     let printed = super::run::printed(event);
     let line = format!("{:>5} {clock} {name:<17} {about:<7} {route}{said}{printed}", event["seq"]);
-    plain(line.trim_end())
+    Clean::from(line.trim_end()).on_one_line().into()
 }

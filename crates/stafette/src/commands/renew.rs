@@ -6,7 +6,7 @@ use stafette_engine::{Renewal, Stage};
 use super::{Context, daemon, segment};
 use crate::cli;
 use crate::exit::{Exit, Failure};
-use crate::output::{Tone, plain};
+use crate::output::Tone;
 use crate::project::person;
 
 pub(crate) async fn run(context: &Context, arguments: &cli::Renew) -> Result<Exit, Failure> {
@@ -19,13 +19,13 @@ pub(crate) async fn run(context: &Context, arguments: &cli::Renew) -> Result<Exi
         (true, _) => output.data(&renewal),
         (false, true) => {
             let said = format!("{} is in, and the team runs on it", renewal.change);
-            output.line(&output.paint(Tone::Good, &said));
+            output.line(output.paint(Tone::Good, &said));
         }
         (false, false) => {
-            let said = format!("{} was taken back: {}", renewal.change, plain(&renewal.why));
-            output.line(&output.paint(Tone::Bad, &said));
+            let said = format!("{} was taken back: {}", renewal.change, renewal.why);
+            output.line(output.paint(Tone::Bad, &said));
             for line in renewal.output.lines() {
-                output.say(&format!("  {}", plain(line)));
+                output.say(format!("  {line}"));
             }
         }
     }

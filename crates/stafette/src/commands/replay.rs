@@ -19,7 +19,6 @@ use super::attach::broken;
 use super::top::text::cell;
 use crate::cli;
 use crate::exit::{Exit, Failure};
-use crate::output::plain;
 use crate::project::Project;
 use crate::window::{self, Canvas, Keys, Signals, Window, keys};
 
@@ -42,7 +41,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Replay) -> Result<Exi
         return print(context, &found, &recording);
     }
     let end = play(&found, &recording, arguments.speed).await?;
-    end.iter().for_each(|line| context.output.line(&plain(line)));
+    end.iter().for_each(|line| context.output.line(line));
     Ok(Exit::Ok)
 }
 
@@ -146,7 +145,7 @@ fn export(context: &Context, found: &Found, file: &Path) -> Result<Exit, Failure
         (true, _) => {}
         (false, true) => context.output.data(&json!({ "file": file, "bytes": size })),
         (false, false) => {
-            context.output.say(&format!("{} is written, {size} bytes", file.display()))
+            context.output.say(format!("{} is written, {size} bytes", file.display()))
         }
     }
     Ok(Exit::Ok)
@@ -166,7 +165,7 @@ fn moment(
         value["agent"] = json!(found.agent);
         context.output.data(&value);
     } else {
-        moment.text.iter().for_each(|line| context.output.line(&plain(line)));
+        moment.text.iter().for_each(|line| context.output.line(line));
     }
     Ok(Exit::Ok)
 }
@@ -181,7 +180,7 @@ fn print(context: &Context, found: &Found, recording: &Recording) -> Result<Exit
                 "run": found.run, "agent": found.agent, "length": length, "text": text,
             }));
         }
-        false => text.iter().for_each(|line| context.output.line(&plain(line))),
+        false => text.iter().for_each(|line| context.output.line(line)),
     }
     Ok(Exit::Ok)
 }

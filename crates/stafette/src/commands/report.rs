@@ -25,7 +25,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Report) -> Result<Exi
     })?;
     match context.output.json {
         true => context.output.data(&json!({ "file": path })),
-        false => context.output.say(&format!("{} is written", path.display())),
+        false => context.output.say(format!("{} is written", path.display())),
     }
     let link = || path.canonicalize().map(|path| format!("file://{}", path.display()));
     if arguments.open && !link().is_ok_and(|link| open::browse(&link)) {

@@ -14,9 +14,9 @@ pub(crate) async fn run(context: &Context, arguments: cli::Restart) -> Result<Ex
     match (context.output.json, glance.pid) {
         (true, _) => context.output.data(&glance),
         (false, Some(pid)) => {
-            context.output.say(&format!("{} runs again as process {pid}", glance.agent));
+            context.output.say(format!("{} runs again as process {pid}", glance.agent));
         }
-        (false, None) => context.output.say(&format!("{} was started again", glance.agent)),
+        (false, None) => context.output.say(format!("{} was started again", glance.agent)),
     }
     Ok(Exit::Ok)
 }

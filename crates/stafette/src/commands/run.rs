@@ -5,6 +5,7 @@ mod generations;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use stafette_core::clean::Clean;
 use stafette_core::{Fields, Usd};
 use stafette_engine::RunView;
 use tokio::sync::Notify;
@@ -14,7 +15,7 @@ use crate::cli;
 use crate::client::Client;
 use crate::daemon::{self, Daemon};
 use crate::exit::{Exit, Failure};
-use crate::output::{Tone, plain, short};
+use crate::output::{Tone, short};
 use crate::project::{Project, person};
 use crate::window::Signals;
 
@@ -110,7 +111,7 @@ async fn until_interrupted(
         exit = seen => exit,
         () = signals.any() => {
             let short = run.get(run.len().saturating_sub(8)..).unwrap_or(run);
-            context.output.say(&format!(
+            context.output.say(format!(
                 "detached, and the run continues: `stafette resume {short}` shows it again, \
                  `stafette cancel {short}` cancels it"
             ));
@@ -185,7 +186,7 @@ async fn follow(
     let mut settling: Option<(RunView, Exit)> = None;
     while let Some(event) = lines.next().await? {
         if let Some(text) = line(context, &event) {
-            context.output.say(&text);
+            context.output.say(text);
         }
         let may_settle = ["run_finished", "handoff_admitted", "handoff_blocked", "handoff_closed"];
         if settling.is_none() && may_settle.iter().any(|name| event["event"] == *name) {
@@ -236,41 +237,40 @@ async fn end(
         super::phases::show(output, phases);
     }
     let tone = if exit == Exit::Ok { Tone::Good } else { Tone::Yours };
-    let why = view.why.as_deref().map(|why| format!(": {}", plain(why))).unwrap_or_default();
-    output.say(&format!(
-        "{} {}{why} — {}, {} spent",
-        output.paint(tone, &view.status),
+    let why = view.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+    let rest = format!(
+        " {}{why} — {}, {} spent",
         view.run.short(),
         crate::output::count(view.tally.handoffs as usize, "handoff"),
         view.purse.spent.money,
-    ));
+    );
+    output.say(output.paint(tone, &view.status) + rest);
     output.line(&view.run.to_string());
     Ok(exit)
 }
 
 /// One event for people, if it is worth a line.
-pub(crate) fn line(context: &Context, event: &Value) -> Option<String> {
+pub(crate) fn line(context: &Context, event: &Value) -> Option<Clean> {
     let output = context.output;
     // Sent again once it is public: of these, only votes are worth a line.
     if event["again"] == true && event["event"] != "council_heard" {
         return None;
     }
     let text = |path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or_default();
-    let step = |mark: &str, said: String| Some(format!("{mark} {}", plain(&said)));
     match text("/event") {
         "run_created" => step("●", short(text("/request"), 100)),
-        "run_adopted" => step("↻", "taken over".into()),
+        "run_adopted" => step("↻", "taken over"),
         "handoff_admitted" => {
             let question = text("/offer/question/details");
             let route =
                 format!("{:>4} {} → {}", text("/id"), text("/offer/from"), text("/offer/to"));
             match question.is_empty() {
                 true => step("→", format!("{route}  {}", reason(event))),
-                false => step(&output.paint(Tone::Yours, "?"), format!("{route}  {question}")),
+                false => step(output.paint(Tone::Yours, "?"), format!("{route}  {question}")),
             }
         }
         "handoff_refused" => step(
-            &output.paint(Tone::Bad, "✗"),
+            output.paint(Tone::Bad, "✗"),
             format!(
                 "{:>4} {} → {} refused: {}",
                 text("/id"),
@@ -286,13 +286,13 @@ pub(crate) fn line(context: &Context, event: &Value) -> Option<String> {
             let said = text("/refusals/0/failure");
             let told = event.pointer("/refusals/0/recommendations/0").is_some();
             (!said.is_empty() && !told)
-                .then(|| step(&output.paint(Tone::Bad, "✗"), format!("given back: {said}")))
+                .then(|| step(output.paint(Tone::Bad, "✗"), format!("given back: {said}")))
                 .flatten()
         }
         "lease_renewed" if !text("/note").is_empty() => step("…", short(text("/note"), 100)),
-        "turn_failed" => step(&output.paint(Tone::Bad, "!"), text("/failure/message").to_owned()),
+        "turn_failed" => step(output.paint(Tone::Bad, "!"), text("/failure/message").to_owned()),
         "retry_scheduled" => step("↻", format!("attempt {} follows", event["attempt"])),
-        "budget_reached" => step(&output.paint(Tone::Yours, "$"), text("/why").to_owned()),
+        "budget_reached" => step(output.paint(Tone::Yours, "$"), text("/why").to_owned()),
         "change_proposed" => {
             let word = if event["revision"] == 1 { "proposed" } else { "revised" };
             let reason = short(text("/reason"), 80);
@@ -313,11 +313,11 @@ pub(crate) fn line(context: &Context, event: &Value) -> Option<String> {
             step("◇", format!("{}: {signal}  {}", text("/member"), short(said, 80)))
         }
         "council_concluded" => step("◆", text("/verdict/why").to_owned()),
-        "council_reopened" => step("◇", "the council speaks on".into()),
+        "council_reopened" => step("◇", "the council speaks on"),
         "note_left" => step("✎", short(text("/text"), 100)),
         "alert_raised" => {
             let said = format!("{}{}: {}", text("/code"), printed(event), text("/message"));
-            step(&output.paint(Tone::Bad, "!"), said)
+            step(output.paint(Tone::Bad, "!"), said)
         }
         "frame_ignored" => step("…", format!("printed frame ignored: {}", text("/reason"))),
         _ => None,
@@ -327,6 +327,10 @@ pub(crate) fn line(context: &Context, event: &Value) -> Option<String> {
 /// The mark of what was read from plain output, which anything printed can imitate.
 pub(super) fn printed(event: &Value) -> &'static str {
     if event["printed"] == true { " (printed)" } else { "" }
+}
+
+fn step(mark: impl Into<Clean>, said: impl Into<Clean>) -> Option<Clean> {
+    Some(mark.into() + " " + said)
 }
 
 fn reason(event: &Value) -> String {

@@ -11,7 +11,7 @@ pub(crate) fn run(context: &Context, arguments: &cli::Schema) -> Result<Exit, Fa
         let names: Vec<&str> = schema::list().iter().map(|name| name.as_str()).collect();
         match context.output.json {
             true => context.output.data(&names),
-            false => names.iter().for_each(|name| context.output.line(name)),
+            false => names.iter().for_each(|name| context.output.line(*name)),
         }
         return Ok(Exit::Ok);
     };

@@ -17,8 +17,8 @@ pub(crate) async fn run(context: &Context, arguments: cli::Send) -> Result<Exit,
     let sent: Sent = client.post(&path, &body).await?;
     match (context.output.json, sent.submitted) {
         (true, _) => context.output.data(&sent),
-        (false, true) => context.output.say(&format!("{} has it", sent.agent)),
-        (false, false) => context.output.say(&format!("typed; {} waits for Enter", sent.agent)),
+        (false, true) => context.output.say(format!("{} has it", sent.agent)),
+        (false, false) => context.output.say(format!("typed; {} waits for Enter", sent.agent)),
     }
     Ok(Exit::Ok)
 }

@@ -160,7 +160,7 @@ async fn steer(
     let view: RunView = client.post(&run_path(run, what), body).await?;
     match context.output.json {
         true => context.output.data(&view),
-        false => context.output.say(&format!("{} is {}", view.run.short(), words(&view))),
+        false => context.output.say(format!("{} is {}", view.run.short(), words(&view))),
     }
     Ok(Exit::Ok)
 }

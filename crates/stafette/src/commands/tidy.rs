@@ -39,7 +39,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Tidy) -> Result<Exit,
         true => context
             .output
             .data(&json!({ "removed": removed, "compacted": compacted, "worktrees": cleared })),
-        false => context.output.say(&format!(
+        false => context.output.say(format!(
             "{} runs, {} events and {} worktrees removed; {} KiB → {} KiB",
             removed.runs,
             removed.events,

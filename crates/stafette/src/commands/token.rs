@@ -50,7 +50,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Token) -> Result<Exit
             keeper.revoke(&name).await?;
             match output.json {
                 true => output.data(&json!({ "revoked": name })),
-                false => output.say(&format!("`{name}` is taken back")),
+                false => output.say(format!("`{name}` is taken back")),
             }
         }
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Context, daemon, segment};
 use crate::cli;
 use crate::exit::{Exit, Failure};
-use crate::output::{plain, short};
+use crate::output::short;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Triggers) -> Result<Exit, Failure> {
     match arguments.command {
@@ -27,10 +27,10 @@ async fn list(context: &Context) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     let row = |trigger: &Value| {
-        let text = |name: &str| plain(trigger[name].as_str().unwrap_or_default());
+        let text = |name: &str| trigger[name].as_str().unwrap_or_default().to_owned();
         let kind = match (trigger["cron"].as_str(), trigger["webhook"].as_bool()) {
-            (Some(cron), Some(true)) => format!("{} and webhook", plain(cron)),
-            (Some(cron), _) => plain(cron),
+            (Some(cron), Some(true)) => format!("{cron} and webhook"),
+            (Some(cron), _) => cron.to_owned(),
             _ => "webhook".to_owned(),
         };
         let next = match (&trigger["secret_set"], trigger["next"][0].as_str()) {

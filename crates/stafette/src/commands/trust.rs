@@ -5,7 +5,6 @@ use serde_json::json;
 use super::Context;
 use crate::cli;
 use crate::exit::{Exit, Failure};
-use crate::output::plain;
 use crate::trust;
 
 pub(crate) fn run(context: &Context, arguments: &cli::Trust) -> Result<Exit, Failure> {
@@ -15,7 +14,7 @@ pub(crate) fn run(context: &Context, arguments: &cli::Trust) -> Result<Exit, Fai
     let known = trust::is_trusted(&project, &loaded);
     let output = context.output;
     if !output.json {
-        let rows = commands.iter().map(|(agent, command)| vec![agent.clone(), plain(command)]);
+        let rows = commands.iter().map(|(agent, command)| vec![agent.clone(), command.clone()]);
         output.table(&["agent", "command"], rows.collect());
     }
     let granted = if arguments.list || known {

@@ -38,7 +38,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Up) -> Result<Exit, F
         })),
         false => {
             let word = if running { "runs already" } else { "runs" };
-            context.output.say(&format!("the daemon {word}, pid {}", health["pid"]));
+            context.output.say(format!("the daemon {word}, pid {}", health["pid"]));
             super::say_continued(context, continued["runs"].as_u64().unwrap_or(0));
         }
     }

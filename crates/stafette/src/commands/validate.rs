@@ -51,10 +51,10 @@ fn report(context: &Context, name: Option<&str>, errors: &[(String, String)]) ->
     } else {
         for (path, message) in errors {
             let place = if path.is_empty() { "(the document)" } else { path };
-            context.output.line(&format!("{place}: {message}"));
+            context.output.line(format!("{place}: {message}"));
         }
         if valid {
-            context.output.say(&format!("valid: {}", name.unwrap_or("document")));
+            context.output.say(format!("valid: {}", name.unwrap_or("document")));
         }
     }
     if valid { Exit::Ok } else { Exit::Failed }

@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 use stafette_core::HandoffId;
+use stafette_core::clean::Clean;
 
 use super::changes::author;
 use super::{Context, daemon, run_path, segment};
 use crate::cli;
 use crate::exit::{Exit, Failure};
-use crate::output::{Tone, plain, short};
+use crate::output::{Tone, short};
 
 pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
@@ -39,7 +40,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, 
     }
     way(context, &explained);
     if path.ends_with("/why") {
-        context.output.line(&format!("○ {}", short(&text(&explained, "/outcome"), 100)));
+        context.output.line(format!("○ {}", short(&text(&explained, "/outcome"), 100)));
     }
     Ok(Exit::Ok)
 }
@@ -51,23 +52,27 @@ fn is_change(what: &str) -> bool {
 }
 
 fn text(value: &Value, path: &str) -> String {
-    plain(value.pointer(path).and_then(Value::as_str).unwrap_or_default())
+    value.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// Prints a detail of the item above, if there is one.
 fn detail(context: &Context, name: &str, said: &str) {
     if !said.is_empty() {
         let output = context.output;
-        output.line(&format!("   {:<9} {said}", output.paint(Tone::Quiet, name)));
+        // An output's name is an agent's own, too.
+        let said = Clean::from(said).on_one_line();
+        output.line(
+            Clean::from("   ") + output.paint(Tone::Quiet, format!("{name:<9}")) + " " + said,
+        );
     }
 }
 
 /// Prints the path from the request to the item.
 fn way(context: &Context, explained: &Value) {
     let output = context.output;
-    output.line(&format!("● {}", short(&text(explained, "/request"), 100)));
+    output.line(format!("● {}", short(&text(explained, "/request"), 100)));
     for leg in explained["legs"].as_array().into_iter().flatten() {
-        output.line(&format!(
+        output.line(format!(
             "{} {} → {}  {} — {}",
             text(leg, "/id"),
             text(leg, "/handoff/offer/from"),
@@ -106,7 +111,7 @@ fn change(context: &Context, explained: &Value) {
     let change = &explained["change"];
     let head =
         format!("{} by {} — {}", text(change, "/id"), author(change), text(change, "/status"));
-    context.output.line(&plain(&head));
+    context.output.line(Clean::from(head).on_one_line());
     let detail = |name: &str, said: String| detail(context, name, &said);
     let all = |path: &str| change[path].as_array().into_iter().flatten();
     let list = |words: Vec<String>| short(&words.join(", "), 100);
@@ -141,7 +146,7 @@ fn learned(leg: &Value) -> Vec<String> {
     let places = ["/ranking/learned", "/plan/learned", "/provenance/learned"];
     let lists = places.iter().filter_map(|place| outputs?.pointer(place)?.as_array());
     let sentence = |one: &Value| {
-        let word = |key: &str| plain(one[key].as_str().unwrap_or_default());
+        let word = |key: &str| one[key].as_str().unwrap_or_default();
         format!("{} ({}, version {})", word("says"), word("insight"), one["version"])
     };
     lists.flatten().map(sentence).collect()
@@ -151,8 +156,8 @@ fn keys(outputs: Option<&Value>) -> String {
     let fields = outputs.and_then(Value::as_object).into_iter().flatten();
     fields
         .map(|(key, value)| match value {
-            Value::String(text) => format!("{key}={}", short(&plain(text), 40)),
-            other => format!("{key}={}", short(&plain(&other.to_string()), 40)),
+            Value::String(text) => format!("{key}={}", short(text, 40)),
+            other => format!("{key}={}", short(&other.to_string(), 40)),
         })
         .collect::<Vec<_>>()
         .join(", ")
@@ -171,7 +176,7 @@ fn receipts(leg: &Value) -> String {
         };
         Some(format!("{step} {}", event["at"].as_str()?.get(11..23)?))
     });
-    plain(&steps.collect::<Vec<_>>().join(" → "))
+    steps.collect::<Vec<_>>().join(" → ")
 }
 
 fn refusal(leg: &Value) -> String {
@@ -215,7 +220,7 @@ fn changes(leg: &Value) -> Vec<String> {
             None => told.push((change.to_owned(), vec![said])),
         }
     }
-    told.iter().map(|(change, list)| plain(&format!("{change} {}", list.join(" → ")))).collect()
+    told.iter().map(|(change, list)| format!("{change} {}", list.join(" → "))).collect()
 }
 
 /// The members that did not agree with a council's decision, and their reasons.
@@ -231,7 +236,7 @@ fn dissent(leg: &Value) -> String {
         })
         .map(|line| line.trim_end().to_owned())
         .collect();
-    plain(&said.join("; "))
+    said.join("; ")
 }
 
 /// The reasons why frames in the agent's output could not be read.
@@ -264,5 +269,5 @@ fn rules(leg: &Value) -> String {
             _ => None,
         })
         .collect();
-    plain(&told.join("; "))
+    told.join("; ")
 }

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stafette_core::redact::Redactor;
 use stafette_engine::{Engine, Generations};
 use stafette_hooks::{Alarms, Follower, Notifier, ReadWorkflow, Triggers};
 use stafette_server::Edge;
@@ -47,7 +46,7 @@ impl BackgroundTasks {
             let live = triggers.clone().live(stopped.clone());
             after_release(&mut tasks, engine, &stopped, live);
         }
-        let redactor = Redactor::of_environment(std::env::vars());
+        let redactor = engine.redactor().clone();
         let memory = state.join("notify.json");
         let notifier = Notifier::open(engine.clone(), read, edge.page(), alarms, redactor, memory);
         let notifier = Arc::new(notifier.await);

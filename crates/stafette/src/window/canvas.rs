@@ -133,6 +133,17 @@ mod tests {
     }
 
     #[test]
+    fn b_17_no_hidden_character_of_a_screen_gets_through() {
+        let mut scene = Scene::new((20, 3), (20, 4));
+        scene.shows("a\u{202e}b\u{2066}c\u{200b}d\u{feff}e");
+        let Scene(agent, canvas, _) = &mut scene;
+        canvas.resize((20, 4));
+        let written = canvas.draw(agent, "");
+        let hidden = ['\u{202e}', '\u{2066}', '\u{200b}', '\u{feff}'];
+        assert!(!written.contains(hidden) && written.contains('b'), "{written:?}");
+    }
+
+    #[test]
     fn s1_16_what_stays_is_not_written_again() {
         let mut scene = Scene::new((20, 3), (20, 4));
         scene.shows("one\r\ntwo");

@@ -1,13 +1,19 @@
 //! Secrets that people, programs and agents let slip: whichever way they come in, none is kept.
 
 use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use crate::web::Web;
 use crate::world::{World, program, repository, until};
+
+#[path = "../../../stafette-core/src/redact/tests/kinds.rs"]
+mod kinds;
+
+use kinds::{Planted, planted};
 
 /// A value of the daemon's environment, which looks like nothing in particular.
 const OWN: &str = "zX9-kkQ2.mm7";
@@ -72,28 +78,34 @@ impl Secrets {
     /// Where each secret was put that is in one of the files of a folder.
     fn found_in(&self, folder: &Path) -> Vec<String> {
         let mut found = Vec::new();
-        let mut folders = vec![folder.to_owned()];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(&folder).expect("a folder").flatten() {
-                let path = entry.path();
-                if path.is_dir() {
-                    folders.push(path);
-                    continue;
-                }
-                // A socket has no bytes.
-                let Ok(bytes) = fs::read(&path) else { continue };
-                let has = |secret: &str| {
-                    bytes.windows(secret.len()).any(|part| part == secret.as_bytes())
-                };
-                let all = self.all.borrow();
-                let own = [("the environment".to_owned(), OWN.to_owned())];
-                for (place, _) in all.iter().chain(&own).filter(|(_, secret)| has(secret)) {
-                    found.push(format!("{place}, in {}", path.display()));
-                }
+        for path in files(folder) {
+            // A socket has no bytes.
+            let Ok(bytes) = fs::read(&path) else { continue };
+            let has =
+                |secret: &str| bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
+            let all = self.all.borrow();
+            let own = [("the environment".to_owned(), OWN.to_owned())];
+            for (place, _) in all.iter().chain(&own).filter(|(_, secret)| has(secret)) {
+                found.push(format!("{place}, in {}", path.display()));
             }
         }
         found
     }
+}
+
+/// The files in a folder and those below it.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                true => folders.push(entry.path()),
+                false => files.push(entry.path()),
+            }
+        }
+    }
+    files
 }
 
 /// The contract's request, between these two.
@@ -267,4 +279,115 @@ fn b_17_secrets_that_people_and_programs_let_slip_are_not_stored() {
     let mut found = secrets.found_in(&world.project().join(".stafette"));
     found.extend(secrets.told.take());
     assert!(found.is_empty(), "secrets slip through:\n{}", found.join("\n"));
+}
+
+/// A run that waits for an agent of the outside, and an agent that prints what it has in a terminal.
+const PLANTED: &str = r#"
+[workflow]
+name = "planted"
+entry = "worker"
+[agents.worker]
+runner = "pty"
+command = ["sh", "worker.sh"]
+env = ["INJECTED"]
+[agents.clerk]
+runner = "external"
+[[routes]]
+from = "worker"
+to = "clerk"
+[limits]
+ready_timeout = "2m"
+accept_timeout = "5m"
+"#;
+
+/// The bytes by which a secret is recognised in a file: an index keeps words in small letters.
+type Trace = [u8; 12];
+
+fn trace(secret: &Planted) -> Trace {
+    let core = secret.core.trim_end_matches('=').to_ascii_lowercase().into_bytes();
+    *core.last_chunk().expect("a long one")
+}
+
+/// How many secrets of each kind are in the files of a folder.
+fn leaked(folder: &Path, planted: &[Planted]) -> BTreeMap<&'static str, usize> {
+    let mut traces: HashMap<Trace, &'static str> =
+        planted.iter().map(|secret| (trace(secret), secret.kind)).collect();
+    let mut leaked = BTreeMap::new();
+    for path in files(folder) {
+        // A socket has no bytes.
+        let Ok(bytes) = fs::read(&path) else { continue };
+        for window in bytes.to_ascii_lowercase().windows(size_of::<Trace>()) {
+            if let Some(kind) = traces.remove(window) {
+                *leaked.entry(kind).or_default() += 1;
+            }
+        }
+    }
+    leaked
+}
+
+/// What an agent prints: each secret whole, or cut by colours.
+fn printed(planted: &[Planted]) -> String {
+    let line = |(number, secret): (usize, &Planted)| {
+        let (text, cut) = (&secret.text, secret.text.len() / 2);
+        match number % 3 {
+            0 => format!("it is {text}\n"),
+            1 => format!("\x1b[1m{}\x1b[31m{}\x1b[0m\n", &text[..cut], &text[cut..]),
+            _ => text.chars().map(|c| format!("\x1b[32m{c}")).collect::<String>() + "\x1b[0m\n",
+        }
+    };
+    planted.iter().enumerate().map(line).collect()
+}
+
+#[test]
+fn b_17_of_ten_thousand_planted_secrets_practically_none_reaches_a_file() {
+    let world = World::workflow(PLANTED);
+    let aside = tempfile::tempdir().expect("a folder");
+    let planted = planted();
+    assert_eq!(planted.len(), 10_000);
+    // Every kind goes every way.
+    let way = |way: usize| planted.iter().skip(way).step_by(4).collect::<Vec<_>>();
+    let shown: Vec<Planted> = way(0).into_iter().chain(way(1)).map(Planted::clone).collect();
+    let file = aside.path().join("shown");
+    fs::write(&file, printed(&shown)).expect("written");
+    world.write(
+        "worker.sh",
+        &format!(
+            "stty -echo -icanon\necho up\nhead -c 1 >/dev/null\nexec 3<&0\ncat <&3 >/dev/null &\n\
+             cat '{}'\necho thatisall\nhead -c 2000 /dev/zero | tr '\\0' '.'\n\
+             while [ ! -e go ]; do sleep 0.01; done\n\
+             '{}' emit RESULT '{{\"status\":\"resolved\"}}'\nwait\n",
+            file.display(),
+            program(),
+        ),
+    );
+    world.run(&["trust", "--yes"]).ok();
+    let injected = planted.iter().filter(|secret| secret.kind == "injected");
+    let names: Vec<String> = (0..kinds::EACH).map(|n| format!("INJECTED_{n}_TOKEN")).collect();
+    let injected: Vec<(&str, &str)> =
+        names.iter().map(String::as_str).zip(injected.map(|secret| secret.core.as_str())).collect();
+    let web = Web::up_with(&world, &injected);
+    let values: Vec<String> = way(3).iter().map(|secret| format!("so {}", secret.text)).collect();
+    let keys: serde_json::Map<String, Value> =
+        values.iter().step_by(2).map(|text| (text.clone(), Value::from(1))).collect();
+    let request: Vec<String> = way(2).iter().map(|secret| format!("use {}", secret.text)).collect();
+    let start = json!({
+        "request": request.join("\n"),
+        "inputs": { "values": values.iter().skip(1).step_by(2).collect::<Vec<_>>(), "keys": keys },
+    });
+    let run = begin(&web, "one", &start)["run"].as_str().expect("a run").to_owned();
+    until("all of it was recorded", || {
+        let is_cast = |path: &&PathBuf| path.extension().is_some_and(|end| end == "cast");
+        let all = files(world.home());
+        let cast = all.iter().find(is_cast)?;
+        fs::read_to_string(cast).ok()?.contains("thatisall").then_some(())
+    });
+    world.write("go", "");
+    until("all of it is found", || {
+        world.run(&["find", "thatisall"]).ok().out.contains("thatisall").then_some(())
+    });
+    world.run(&["report", &run, "-o", "report.html"]).ok();
+    drop(web);
+    let mut leaked = leaked(world.home(), &planted);
+    assert_eq!(leaked.remove("injected"), None, "{leaked:?}");
+    assert!(leaked.values().sum::<usize>() <= 49, "more than 0.5 % of 9,750: {leaked:?}");
 }

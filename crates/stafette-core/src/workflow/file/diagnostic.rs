@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use serde::Serialize;
 
+use crate::clean::shown;
+
 /// The severity of a problem.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -173,9 +175,7 @@ fn underlined(text: &str, span: &Range<usize>) -> (String, String) {
 
 /// Replaces all characters that could control a terminal or reorder the text.
 pub(crate) fn plain(text: &str) -> String {
-    let steers =
-        |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).filter_map(shown).collect()
 }
 
 /// Returns the width of a character in terminal cells: enough of the Unicode tables to align a

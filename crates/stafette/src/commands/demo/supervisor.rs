@@ -70,7 +70,7 @@ impl Supervisor {
                         self.crashed += 1;
                         self.left = self.left.saturating_sub(1);
                         let mark = self.output.paint(Tone::Bad, "✗");
-                        self.output.say(&format!("{mark} the daemon was killed (SIGKILL)"));
+                        self.output.say(mark + " the daemon was killed (SIGKILL)");
                     }
                     ended => {
                         let log = self.project.root.join(".stafette/daemon.log");

@@ -30,7 +30,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Calendar) -> Result<E
         true => output.data(&changed),
         false => {
             let state = ["/state", "/status"].map(|path| text(&changed, path)).concat();
-            output.line(&format!("{} is {state}", text(&changed, "/title")));
+            output.line(format!("{} is {state}", text(&changed, "/title")));
             for along in list(&changed, "/along") {
                 output.line(&text(along, "/trouble"));
             }

@@ -43,9 +43,9 @@ pub(crate) async fn run(context: &Context, arguments: cli::Graph) -> Result<Exit
     let Counted { nodes, links } = counted;
     match (output.json, file) {
         (true, _) => output.data(&json!({ "nodes": nodes, "links": links })),
-        (false, None) => output.line(&format!("{nodes} nodes, {links} links")),
+        (false, None) => output.line(format!("{nodes} nodes, {links} links")),
         (false, Some(file)) => {
-            output.line(&format!("{}: {nodes} nodes, {links} links", file.display()));
+            output.line(format!("{}: {nodes} nodes, {links} links", file.display()));
         }
     }
     Ok(Exit::Ok)

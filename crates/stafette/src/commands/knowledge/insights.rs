@@ -6,7 +6,7 @@ use super::{Context, list, moment, text};
 use crate::cli::{self, InsightsCommand, ParamsCommand};
 use crate::commands::{daemon, segment};
 use crate::exit::{Exit, Failure};
-use crate::output::{plain, short};
+use crate::output::short;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Insights) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
@@ -30,7 +30,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Insights) -> Result<E
             let found: Value = client.get(&path).await?;
             let way = |way: &Value| {
                 let steps = way.as_array().into_iter().flatten().filter_map(Value::as_str);
-                steps.map(plain).collect::<Vec<_>>().join(" → ")
+                steps.collect::<Vec<_>>().join(" → ")
             };
             let said = list(&found, "/ways").iter().map(way).collect::<Vec<_>>().join("\n");
             (found, said)
@@ -80,9 +80,7 @@ pub(crate) async fn params(context: &Context, arguments: cli::Params) -> Result<
         let made: Value = client.post("/v1/parameters/rollback", &json!({ "to": version })).await?;
         match output.json {
             true => output.data(&made),
-            false => {
-                output.line(&format!("version {} is as version {version} was", made["number"]))
-            }
+            false => output.line(format!("version {} is as version {version} was", made["number"])),
         }
         return Ok(Exit::Ok);
     }
@@ -105,7 +103,7 @@ pub(crate) async fn params(context: &Context, arguments: cli::Params) -> Result<
             version["number"].to_string(),
             moment(&version["at"]),
             why,
-            plain(&estimates.to_string()),
+            estimates.to_string(),
             weights.join(", "),
         ]
     });

@@ -7,7 +7,7 @@ use super::{Context, list, text};
 use crate::cli;
 use crate::commands::{daemon, segment};
 use crate::exit::{Exit, Failure};
-use crate::output::{plain, short};
+use crate::output::short;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Roi) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
@@ -35,7 +35,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Roi) -> Result<Exit, 
         let changed: Value = client.post(&format!("{path}/outcome"), &body).await?;
         match output.json {
             true => output.data(&changed),
-            false => output.line(&format!("{} brought {actual}", text(&changed, "/option"))),
+            false => output.line(format!("{} brought {actual}", text(&changed, "/option"))),
         }
         return Ok(Exit::Ok);
     }
@@ -46,12 +46,12 @@ pub(crate) async fn run(context: &Context, arguments: cli::Roi) -> Result<Exit, 
     }
     output.line(&text(&found, "/decision/option"));
     if let Ok(ranked) = serde_json::from_value::<Ranked>(found["ranking"].clone()) {
-        output.line(plain(&ranked.table()).trim_end());
+        output.line(ranked.table().trim_end());
     }
     for task in list(&found, "/tasks") {
         let (hours, took) = (&task["effortHours"], &task["actualHours"]);
         let took = if took.is_null() { String::new() } else { format!(", took {took} h") };
-        output.line(&format!(
+        output.line(format!(
             "{} — {hours} h{took}, {}",
             text(task, "/title"),
             text(task, "/status")

@@ -21,7 +21,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Threads) -> Result<Ex
         return Ok(Exit::Ok);
     }
     for message in list(&found, "/messages") {
-        output.line(&format!("{}  {}", moment(&message["created_at"]), text(message, "/role")));
+        output.line(format!("{}  {}", moment(&message["created_at"]), text(message, "/role")));
         output.line(&text(message, "/body"));
     }
     let hits = list(&found, "/hits").iter().map(|hit| {

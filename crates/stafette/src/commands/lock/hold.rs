@@ -49,7 +49,7 @@ pub(super) async fn run(
         }
     };
     if let Err(failure) = release(client, asker, &id).await {
-        context.output.say(&format!("{id} was not given back: {}", failure.what));
+        context.output.say(format!("{id} was not given back: {}", failure.what));
     }
     match status.code() {
         Some(0) => Ok(Exit::Ok),

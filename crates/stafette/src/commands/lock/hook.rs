@@ -30,7 +30,7 @@ pub(super) async fn run(context: &Context, action: LockHook) -> Result<Exit, Fai
     };
     match context.output.json {
         true => context.output.data(&json!({ "hook": hook, "said": said })),
-        false => context.output.say(&format!("{}: {said}", hook.display())),
+        false => context.output.say(format!("{}: {said}", hook.display())),
     }
     Ok(Exit::Ok)
 }

@@ -10,7 +10,6 @@ use super::{follow as follow_one, run_path};
 use crate::client::Client;
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
-use crate::output::plain;
 
 /// The time limit for the daemon to hand over.
 const HAND_OVER: Duration = Duration::from_secs(60);
@@ -31,7 +30,7 @@ pub(super) async fn follow(
             return Ok(exit);
         }
         let over = handed_over(client, &run).await?;
-        context.output.say(&plain(&format!("⇒ {}: {}", over.reason, over.why)));
+        context.output.say(format!("⇒ {}: {}", over.reason, over.why));
         let Some(next) = over.next else {
             return Ok(match over.ends {
                 _ if exit != Exit::Ok => exit,

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ratatui::DefaultTerminal;
+use ratatui::buffer::Cell;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use stafette_core::clean::shown;
 use tokio::sync::mpsc;
 
 use super::state::{Input, Key, State};
@@ -31,8 +33,18 @@ impl Terminal {
     }
 
     pub(super) fn draw(&mut self, state: &mut State) -> io::Result<()> {
-        self.inner.draw(|frame| view::draw(frame, state, self.theme))?;
+        self.inner.draw(|frame| {
+            view::draw(frame, state, self.theme);
+            frame.buffer_mut().content.iter_mut().for_each(clear);
+        })?;
         Ok(())
+    }
+}
+
+/// Empties a cell whose character would steer the terminal or hide in it.
+fn clear(cell: &mut Cell) {
+    if cell.symbol().chars().any(|c| shown(c) != Some(c)) {
+        cell.set_symbol(" ");
     }
 }
 

@@ -1,9 +1,8 @@
 //! Text for a terminal: cut, wrapped, and without control sequences.
 
 use stafette_core::Time;
+use stafette_core::clean::Clean;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-
-use crate::output::plain;
 
 /// The width of a text, in columns.
 pub(super) fn width(text: &str) -> usize {
@@ -19,7 +18,7 @@ pub(crate) fn cell(text: &str, room: usize) -> String {
 
 /// One line of at most `room` columns.
 pub(super) fn cut(text: &str, room: usize) -> String {
-    let line = plain(text).replace('\n', " ");
+    let line = String::from(Clean::from(text).on_one_line());
     if width(&line) <= room {
         return line;
     }
@@ -31,7 +30,7 @@ pub(super) fn cut(text: &str, room: usize) -> String {
 pub(super) fn wrap(text: &str, room: usize) -> Vec<String> {
     let room = room.max(2);
     let mut lines = Vec::new();
-    for paragraph in plain(text).lines() {
+    for paragraph in Clean::from(text).as_str().lines() {
         let mut line = String::new();
         for word in paragraph.split_whitespace() {
             if !line.is_empty() && width(&line) + 1 + width(word) > room {

@@ -1,0 +1,79 @@
+//! Text of agents and repositories that tries to steer the terminal of whoever reads it.
+
+use serde_json::json;
+
+use crate::terminal::Terminal;
+use crate::world::{World, program};
+
+const WORKFLOW: &str = r#"
+[workflow]
+name = "hostile"
+entry = "one"
+[agents.one]
+runner = "exec"
+command = ["sh", "one.sh"]
+"#;
+
+/// True for what a terminal obeys or hides: a clipboard, a title, a link, a direction, no width.
+fn steers(c: char) -> bool {
+    let hides = "\u{202a}\u{202b}\u{202d}\u{202e}\u{2066}\u{2069}\u{200b}\u{200e}\u{feff}\u{e0041}";
+    c.is_control() && c != '\n' && c != '\t' || hides.contains(c)
+}
+
+#[test]
+fn b_17_no_command_lets_the_text_of_an_agent_steer_the_terminal() {
+    let world = World::workflow(WORKFLOW);
+    let hostile = |word: &str| {
+        format!("{word}\u{1b}]52;c;aGk=\u{7}\u{1b}]8;;http://x\u{1b}\\\u{9b}31m\u{202e}\u{200b}")
+    };
+    let result = json!({
+        "status": "resolved",
+        "summary": hostile("summary"),
+        "outputs": { (hostile("key")): hostile("value") },
+        "handoffs": [],
+    });
+    let error = json!({ "code": "ODD", "message": hostile("message") });
+    world.write(
+        "one.sh",
+        &format!(
+            "cat >/dev/null\n'{0}' emit ERROR '{error}' || true\n'{0}' emit RESULT '{result}'\n",
+            program()
+        ),
+    );
+    world.run(&["trust", "--yes"]).ok();
+    let followed = world.run(&["run", &hostile("request")]);
+    let mut seen = vec![("run", followed)];
+    for command in ["why", "log", "status", "handoffs", "inbox", "alerts", "cost", "context"] {
+        seen.push((command, world.run(&[command])));
+    }
+    seen.push(("find", world.run(&["find", "summary"])));
+    seen.push(("log --json", world.run(&["log", "--json"])));
+    seen.push(("why --json", world.run(&["why", "--json"])));
+    seen.push(("nothing", world.run(&["why", &hostile("nothing")])));
+    seen.push(("report", world.run(&["report"])));
+    for (command, said) in &seen {
+        let all = format!("{}{}", said.out, said.err);
+        let bad: Vec<char> = all.chars().filter(|c| steers(*c)).collect();
+        assert!(bad.is_empty(), "{command} lets {bad:?} through: {all:?}");
+    }
+    let why = &seen[1].1;
+    assert!(why.out.contains("key\u{fffd}]52"), "it is shown as what it is: {why:?}");
+}
+
+#[test]
+fn b_17_a_diff_is_clean_on_a_terminal_and_exact_for_another_program() {
+    let world = World::workflow(WORKFLOW);
+    let content = "let a = \"\u{202e}x\u{2066}\";\n\tb\u{1b}[2J\u{200b}\n";
+    let change = json!({ "reason": "as asked", "codeChanges": [
+        { "file": "a.rs", "action": "create", "content": content },
+    ] });
+    let document = change.to_string();
+    world.run_with(&["changes", "propose", "-"], document.as_bytes(), &[]).ok();
+    let piped = world.run(&["diff"]).ok().out;
+    assert!(piped.contains("+let a = \"\u{202e}x\u{2066}\";\n+\tb\u{1b}[2J"), "{piped:?}");
+    let mut diff = world.command(program());
+    diff.arg("diff");
+    let (_, shown) = Terminal::start(diff, 80, 24).ends();
+    assert!(shown.contains("let a = \"\u{fffd}x\u{fffd}\";"), "{shown:?}");
+    assert!(!shown.contains("\x1b[2J") && !shown.contains(['\u{202e}', '\u{200b}']), "{shown:?}");
+}
