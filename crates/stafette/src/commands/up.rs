@@ -11,6 +11,9 @@ use crate::exit::{Exit, Failure};
 pub(crate) async fn run(context: &Context, arguments: cli::Up) -> Result<Exit, Failure> {
     let project = context.project()?;
     let cli::Up { foreground, door, trusted, held } = arguments;
+    if trusted.is_some() {
+        crate::caller::person_only("trust")?;
+    }
     if foreground {
         let daemon = Daemon { door, trusted, private: false, held };
         daemon.run(&project, context.output, || {}).await?;
