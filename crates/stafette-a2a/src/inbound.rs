@@ -25,13 +25,18 @@ pub(crate) async fn take(
     let message = &request.message;
     check(request)?;
     let read = Words::of(&message.parts)?;
+    let push = request.configuration.as_ref();
+    let push = push.and_then(|c| c.task_push_notification_config.as_ref());
+    // Before anything begins: a refused message has no effect.
+    if let Some(config) = push {
+        a2a.notifier.check(config).await?;
+    }
     let run = match &message.task_id {
         Some(id) if !id.is_empty() => answer(a2a, caller, message, read, task::run_of(id)?).await?,
         _ => begin(a2a, caller, message, read).await?,
     };
-    let push = request.configuration.as_ref();
-    if let Some(config) = push.and_then(|c| c.task_push_notification_config.clone()) {
-        a2a.notifier.keep(run, config).await?;
+    if let Some(config) = push {
+        a2a.notifier.keep(run, config.clone()).await?;
     }
     Ok(run)
 }

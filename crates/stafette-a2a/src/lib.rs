@@ -11,8 +11,8 @@
 //! - The same message does the same thing once: the run's id is derived from it.
 //! - Data that is only here, the notification targets and what was sent, is on disk before it is
 //!   acknowledged.
-//! - Notifications go to this machine, or with TLS to the public internet; they never follow a
-//!   redirect, and stop at a deadline.
+//! - Notifications go to the public internet with TLS, or to an address that the trusted workflow
+//!   names; they never follow a redirect, and stop at a deadline.
 
 mod artifact;
 mod card;
@@ -71,7 +71,7 @@ impl A2a {
     /// pending notifications are sent from now on. Must be called within a tokio runtime.
     #[must_use]
     pub fn open(engine: Engine, workflow: Arc<ReadWorkflow>, folder: PathBuf) -> Self {
-        let notifier = PushNotifier::new(engine.clone(), folder);
+        let notifier = PushNotifier::new(engine.clone(), workflow.clone(), folder);
         notifier.resume();
         A2a { engine, workflow, notifier }
     }

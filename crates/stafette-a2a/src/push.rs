@@ -19,6 +19,7 @@ use stafette_http::{Address, HttpRequest, is_public};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
+use crate::ReadWorkflow;
 use crate::task::{self, Extent};
 use crate::watch::{self, mark};
 use book::{Book, Entry};
@@ -45,14 +46,16 @@ const SECRET: usize = 4096;
 #[derive(Clone)]
 pub(crate) struct PushNotifier {
     engine: Engine,
+    workflow: Arc<ReadWorkflow>,
     book: Arc<Book>,
     /// Files of the subscriptions that are being served.
     rounds: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
 impl PushNotifier {
-    pub(crate) fn new(engine: Engine, folder: PathBuf) -> Self {
-        PushNotifier { engine, book: Arc::new(Book::new(folder)), rounds: Arc::default() }
+    pub(crate) fn new(engine: Engine, workflow: Arc<ReadWorkflow>, folder: PathBuf) -> Self {
+        let book = Arc::new(Book::new(folder));
+        PushNotifier { engine, workflow, book, rounds: Arc::default() }
     }
 
     /// Resumes all stored subscriptions.
@@ -68,7 +71,7 @@ impl PushNotifier {
         run: RunId,
         config: TaskPushNotificationConfig,
     ) -> Result<TaskPushNotificationConfig, A2AError> {
-        check(&config).await?;
+        self.check(&config).await?;
         let id = match config.id.clone().filter(|id| !id.is_empty()) {
             Some(id) if book::is_name(&id) => id,
             Some(_) => {
@@ -165,7 +168,7 @@ impl PushNotifier {
         };
         let Ok(body) = serde_json::to_vec(&event) else { return false };
         loop {
-            match post(&entry.config, body.clone()).await {
+            match self.post(&entry.config, body.clone()).await {
                 Ok(()) => break,
                 Err(why) if Instant::now() + pause > until => {
                     tracing::warn!(%run, id, why, "a notification is given up");
@@ -194,12 +197,62 @@ impl PushNotifier {
     fn lock(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
         self.rounds.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Checks that notifications can be sent as configured.
+    pub(crate) async fn check(&self, config: &TaskPushNotificationConfig) -> Result<(), A2AError> {
+        self.target(&config.url).await.map_err(A2AError::invalid_params)?;
+        headers(config)
+    }
+
+    /// Resolves the target of notifications: with TLS the public internet, or an address that the
+    /// workflow names, so that nobody can make us send a request of theirs to a service that only
+    /// this machine or its network reaches.
+    async fn target(&self, url: &str) -> Result<(Address, Vec<SocketAddr>), String> {
+        let address = Address::parse(url).map_err(|error| error.to_string())?;
+        let named = (self.workflow)().map(|workflow| workflow.server.push).unwrap_or_default();
+        let is_named = named
+            .iter()
+            .filter_map(|named| Address::parse(named).ok())
+            .any(|named| named.is_beside(&address));
+        let found = address.resolve().await.map_err(|error| error.to_string())?;
+        match is_named || is_open(&address, &found) {
+            true => Ok((address, found)),
+            false => Err(format!(
+                "{address} is not public, or without TLS: the project has to name it in \
+                 `[server] push`"
+            )),
+        }
+    }
+
+    async fn post(&self, config: &TaskPushNotificationConfig, body: Vec<u8>) -> Result<(), String> {
+        let (address, found) = self.target(&config.url).await?;
+        let authorization = config.authentication.as_ref().and_then(|a| {
+            a.credentials.as_ref().map(|credentials| format!("{} {credentials}", a.scheme))
+        });
+        let token = config.token.as_deref().filter(|token| !token.is_empty());
+        let mut asked =
+            HttpRequest::post(&address, "application/json", body).at(found).within(WITHIN);
+        if let Some(token) = token {
+            asked = asked.header("X-A2A-Notification-Token", token);
+        }
+        let answer = asked.authorization(authorization.as_deref()).send().await;
+        let mut answer = answer.map_err(|error| error.to_string())?;
+        // The body is read so that the peer can finish; its content does not matter.
+        drop(answer.whole(ANSWER, WITHIN).await);
+        match answer.is_success() {
+            true => Ok(()),
+            false => Err(format!("it answers HTTP {}", answer.status)),
+        }
+    }
 }
 
-/// Checks that notifications can be sent as configured.
-async fn check(config: &TaskPushNotificationConfig) -> Result<(), A2AError> {
-    let (address, _) = target(&config.url).await.map_err(A2AError::invalid_params)?;
-    drop(address);
+/// True if everybody can reach the address, and nobody can read what is sent there.
+fn is_open(address: &Address, found: &[SocketAddr]) -> bool {
+    address.is_tls() && found.iter().all(|found| is_public(found.ip()))
+}
+
+/// Checks that the secrets of a subscription can be sent.
+fn headers(config: &TaskPushNotificationConfig) -> Result<(), A2AError> {
     let authentication = config.authentication.as_ref();
     let secrets = [
         config.token.as_deref(),
@@ -213,41 +266,5 @@ async fn check(config: &TaskPushNotificationConfig) -> Result<(), A2AError> {
         false => {
             Err(A2AError::invalid_params("a token or a credential cannot be sent as a header"))
         }
-    }
-}
-
-/// Resolves the target of notifications: this machine, or with TLS the public internet, so that
-/// nobody can make us send requests into the local network.
-async fn target(url: &str) -> Result<(Address, Vec<SocketAddr>), String> {
-    let address = Address::parse(url).map_err(|error| error.to_string())?;
-    let found = address.resolve().await.map_err(|error| error.to_string())?;
-    let ours = |found: &SocketAddr| found.ip().is_loopback();
-    let open = |found: &SocketAddr| address.is_tls() && is_public(found.ip());
-    if found.iter().all(ours) || found.iter().all(open) {
-        return Ok((address, found));
-    }
-    Err(match address.is_tls() {
-        true => format!("{address} is in a network that only we can reach"),
-        false => format!("{address} is not this machine, and plain http goes nowhere else"),
-    })
-}
-
-async fn post(config: &TaskPushNotificationConfig, body: Vec<u8>) -> Result<(), String> {
-    let (address, found) = target(&config.url).await?;
-    let authorization = config.authentication.as_ref().and_then(|a| {
-        a.credentials.as_ref().map(|credentials| format!("{} {credentials}", a.scheme))
-    });
-    let token = config.token.as_deref().filter(|token| !token.is_empty());
-    let mut asked = HttpRequest::post(&address, "application/json", body).at(found).within(WITHIN);
-    if let Some(token) = token {
-        asked = asked.header("X-A2A-Notification-Token", token);
-    }
-    let answer = asked.authorization(authorization.as_deref()).send().await;
-    let mut answer = answer.map_err(|error| error.to_string())?;
-    // The body is read so that the peer can finish; its content does not matter.
-    drop(answer.whole(ANSWER, WITHIN).await);
-    match answer.is_success() {
-        true => Ok(()),
-        false => Err(format!("it answers HTTP {}", answer.status)),
     }
 }

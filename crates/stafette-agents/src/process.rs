@@ -4,9 +4,8 @@ mod mark;
 mod table;
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -342,12 +341,9 @@ impl Drop for Group {
 
 /// An unnamed file with this text, to be read from its beginning.
 fn spool(place: &Path, text: &str) -> io::Result<File> {
-    if let Some(folder) = place.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(true).mode(0o600);
-    let mut file = options.open(place)?;
+    stafette_disk::folder_of(place)?;
+    let mut options = stafette_disk::private();
+    let mut file = options.read(true).write(true).create(true).truncate(true).open(place)?;
     fs::remove_file(place)?;
     file.write_all(text.as_bytes())?;
     file.rewind()?;

@@ -7,6 +7,7 @@ mod check;
 mod library;
 mod mcp;
 mod phrase;
+mod powers;
 mod price;
 mod reset;
 #[cfg(test)]

@@ -15,6 +15,7 @@ pub mod locks;
 pub mod notify;
 pub mod own;
 pub mod phases;
+pub mod powers;
 pub mod server;
 pub mod store;
 pub mod telemetry;

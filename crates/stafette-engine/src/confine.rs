@@ -57,7 +57,7 @@ pub(crate) fn confine(
         let path = path.to_owned();
         move |source| SandboxError::Spec { path, source }
     };
-    std::fs::create_dir_all(&scratch).map_err(failed(&scratch))?;
+    stafette_disk::folder(&scratch).map_err(failed(&scratch))?;
     let state = job.profile.as_ref().map(|profile| state(profile, &home)).unwrap_or_default();
     let mut policy = Policy::for_agent(&Places {
         home: home.clone(),

@@ -43,7 +43,7 @@ impl Places {
         }
         // Without the note the work is brought over once more, which is harmless until the turn
         // begins.
-        let _ = std::fs::write(&done, "");
+        let _ = stafette_disk::write(&done, "");
         Ok(own)
     }
 

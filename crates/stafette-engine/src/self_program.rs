@@ -1,6 +1,6 @@
 //! The team's own program: kept running, and replaced when the team has changed it.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -43,8 +43,9 @@ impl ManagedProgram {
         let home = home(project);
         let log = home.join("program.log");
         let failed = |error: io::Error| format!("`{program}` does not start: {error}");
-        fs::create_dir_all(&home).map_err(failed)?;
-        let output = OpenOptions::new().create(true).append(true).open(&log).map_err(failed)?;
+        stafette_disk::folder(&home).map_err(failed)?;
+        let mut options = stafette_disk::private();
+        let output = options.create(true).append(true).open(&log).map_err(failed)?;
         let before = output.metadata().map_err(failed)?.len();
         let path = Path::new(program);
         let named = path.components().count() == 1;
@@ -89,7 +90,7 @@ fn home(project: &Path) -> PathBuf {
 /// Writes down the process id, for people who look for it.
 fn note(home: &Path, child: &Child) -> io::Result<()> {
     let Some(pid) = child.id() else { return Ok(()) };
-    fs::write(home.join("program.pid"), pid.to_string())
+    stafette_disk::write(&home.join("program.pid"), pid.to_string())
 }
 
 /// Returns the program's output after the first `before` bytes of its log, shortened to a useful

@@ -4,9 +4,8 @@
 //! survives its daemon can report to the next one.
 
 use std::collections::HashMap;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -97,12 +96,8 @@ fn random() -> String {
 }
 
 fn write(path: &Path, secret: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    options.open(path)?.write_all(secret.as_bytes())
+    stafette_disk::folder_of(path)?;
+    stafette_disk::write(path, secret)
 }
 
 #[cfg(test)]

@@ -59,11 +59,9 @@ impl StateFile {
 
     fn put(&mut self, state: Value) {
         let text = serde_json::to_vec_pretty(&state).unwrap_or_default();
-        if let Some(parent) = self.memory.parent() {
-            let _ = std::fs::create_dir_all(parent);
-        }
+        let _ = stafette_disk::folder_of(&self.memory);
         // Saved first: a crash in between looks like an edit that changed nothing.
-        let _ = std::fs::write(&self.memory, &text);
+        let _ = stafette_disk::write(&self.memory, &text);
         match write(&self.folder, NAME, &text) {
             Ok(seen) => {
                 self.seen = Some(seen);

@@ -1,7 +1,6 @@
 //! State that survives a restart, as one small file.
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -29,16 +28,8 @@ impl<T: Serialize + DeserializeOwned + Default> Memory<T> {
 
     /// Writes the file atomically. If that fails, the value is kept only until the daemon ends.
     pub(crate) fn save(&self) {
-        let write = || -> std::io::Result<()> {
-            let folder = self.path.parent().unwrap_or(std::path::Path::new("."));
-            fs::create_dir_all(folder)?;
-            let mut fresh = tempfile::NamedTempFile::new_in(folder)?;
-            fresh.write_all(&serde_json::to_vec(&self.value)?)?;
-            fresh.as_file().sync_all()?;
-            fresh.persist(&self.path).map_err(|error| error.error)?;
-            File::open(folder)?.sync_all()
-        };
-        if let Err(error) = write() {
+        let text = serde_json::to_vec(&self.value).map_err(std::io::Error::from);
+        if let Err(error) = text.and_then(|text| stafette_disk::replace(&self.path, text)) {
             tracing::warn!(file = %self.path.display(), %error, "cannot be written");
         }
     }

@@ -111,9 +111,9 @@ pub fn prepare(
         report: report.clone(),
     };
     let text = serde_json::to_vec_pretty(&spec).map_err(|error| failed(error.into()))?;
-    std::fs::write(&spec_file, text).map_err(failed)?;
+    stafette_disk::write(&spec_file, text).map_err(failed)?;
     // The launcher opens it inside the sandbox, where nothing can be created.
-    std::fs::write(&report, "").map_err(failed)?;
+    stafette_disk::write(&report, "").map_err(failed)?;
     let mut prefix = Vec::new();
     if let Some(program) = bubblewrap {
         let launcher = launcher.first().map(PathBuf::from).unwrap_or_default();

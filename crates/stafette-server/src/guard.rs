@@ -22,6 +22,7 @@ use axum::response::{IntoResponse, Response};
 use crate::clock::now;
 use crate::launch::Launches;
 use crate::principal::{Principal, Scope, Standing, Via};
+use crate::serve::Stranger;
 use crate::tokens::Tokens;
 use crate::{MAX_BODY, Problem};
 use rate_limit::Pace;
@@ -215,7 +216,13 @@ pub(crate) async fn guard(
     // Removes what a client could have sent: only the guard sets the principal.
     request.extensions_mut().remove::<Principal>();
     let looked = match guard.look(peer, &request) {
-        Ok(principal) => hold(request).await.map(|request| (principal, request)),
+        Ok(principal) => {
+            let stranger = request.extensions().get::<Stranger>();
+            if let Some(stranger) = stranger.filter(|_| principal.via != Via::Nobody) {
+                stranger.is_known();
+            }
+            hold(request).await.map(|request| (principal, request))
+        }
         Err(problem) => Err(problem),
     };
     let answer = match looked {

@@ -1,12 +1,13 @@
 //! Connections: their number, time limits, sizes, and the peer.
 
+mod strangers;
 mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::Request;
+use axum::http::{Extensions, Request};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
@@ -19,9 +20,11 @@ use tokio::sync::Semaphore;
 use crate::guard::Peer;
 use crate::principal::Principal;
 
+pub(crate) use strangers::Stranger;
+use strangers::Strangers;
 pub use tls::{Tls, TlsError};
 
-/// Maximum number of connections per listener; further ones wait to be accepted.
+/// Maximum number of connections at the socket; further ones wait to be accepted.
 const MOST: usize = 512;
 /// Time limit for the headers of a request to arrive.
 const HEADERS: Duration = Duration::from_secs(15);
@@ -41,7 +44,9 @@ pub(crate) async fn socket(listener: UnixListener, router: Router) {
             Err(error) => pass(&error).await,
             Ok((stream, _)) => {
                 let pid = stream.peer_cred().ok().and_then(|credentials| credentials.pid());
-                let spoken = speak(stream, router.clone(), Principal::at_socket(pid));
+                let who = Principal::at_socket(pid);
+                let introduce = move |request: &mut Extensions| drop(request.insert(who.clone()));
+                let spoken = speak(stream, router.clone(), introduce);
                 tokio::spawn(async move {
                     spoken.await;
                     drop(place);
@@ -51,11 +56,10 @@ pub(crate) async fn socket(listener: UnixListener, router: Router) {
     }
 }
 
-/// Serves a TCP port until it is dropped.
+/// Serves a TCP port until it is dropped. Whoever connects and says nothing keeps nobody else out.
 pub(crate) async fn port(listener: TcpListener, tls: Option<Tls>, router: Router) {
-    let room = Arc::new(Semaphore::new(MOST));
+    let mut strangers = Strangers::new();
     loop {
-        let Ok(place) = room.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Err(error) => pass(&error).await,
             Ok((stream, address)) => {
@@ -63,24 +67,40 @@ pub(crate) async fn port(listener: TcpListener, tls: Option<Tls>, router: Router
                 // Turns an IPv4-mapped address of an IPv6 socket back into IPv4.
                 let peer = Peer { ip: address.ip().to_canonical(), tls: tls.is_some() };
                 let (tls, router) = (tls.clone(), router.clone());
+                let stranger = strangers.admit(peer.ip);
                 tokio::spawn(async move {
-                    match tls {
-                        None => speak(stream, router, peer).await,
-                        Some(tls) => agree(stream, &tls, router, peer).await,
+                    let known = stranger.clone();
+                    let introduce = move |request: &mut Extensions| {
+                        request.insert(peer);
+                        request.insert(known.clone());
+                    };
+                    let served = async {
+                        match tls {
+                            None => speak(stream, router, introduce).await,
+                            Some(tls) => agree(stream, &tls, router, introduce).await,
+                        }
+                    };
+                    tokio::select! {
+                        () = served => {}
+                        () = stranger.sent_away() => {}
                     }
-                    drop(place);
                 });
             }
         }
     }
 }
 
-async fn agree(stream: TcpStream, tls: &Tls, router: Router, peer: Peer) {
+async fn agree(stream: TcpStream, tls: &Tls, router: Router, introduce: impl Introduce) {
     let agreed = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await;
     if let Ok(Ok(stream)) = agreed {
-        speak(stream, router, peer).await;
+        speak(stream, router, introduce).await;
     }
 }
+
+/// Adds to each request who sent it.
+trait Introduce: Fn(&mut Extensions) + Send + Sync + 'static {}
+
+impl<F: Fn(&mut Extensions) + Send + Sync + 'static> Introduce for F {}
 
 /// Waits after a failed accept; most often the process is out of file descriptors, which passes.
 async fn pass(error: &std::io::Error) {
@@ -88,14 +108,13 @@ async fn pass(error: &std::io::Error) {
     tokio::time::sleep(Duration::from_millis(50)).await;
 }
 
-async fn speak<S, W>(stream: S, router: Router, who: W)
+async fn speak<S>(stream: S, router: Router, introduce: impl Introduce)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    W: Clone + Send + Sync + 'static,
 {
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(who.clone());
+        introduce(request.extensions_mut());
         router.call(request)
     });
     let connection = http1::Builder::new()

@@ -183,16 +183,8 @@ impl Stages {
 
     /// Returns the text of a file of the project, within a size limit.
     pub(crate) fn text(&self, path: &str, limit: u64) -> Result<String, Fault> {
-        use std::io::Read;
-        let failed = |why: String| Fault::File { file: path.to_owned(), why };
-        let file = std::fs::File::open(self.0.root.join(path))
-            .map_err(|error| failed(error.to_string()))?;
-        let mut text = String::new();
-        let read = file.take(limit + 1).read_to_string(&mut text);
-        match read.map_err(|error| failed(error.to_string()))? as u64 > limit {
-            true => Err(failed(format!("it has more than {limit} bytes"))),
-            false => Ok(text),
-        }
+        stafette_disk::read_text(&self.0.root.join(path), limit)
+            .map_err(|error| Fault::File { file: path.to_owned(), why: error.to_string() })
     }
 }
 

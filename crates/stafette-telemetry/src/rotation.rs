@@ -1,8 +1,7 @@
 //! Log rotation: a file that is large enough is renamed, and the oldest is deleted.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Size of a log file, and number of older ones.
@@ -57,5 +56,5 @@ pub(crate) fn numbered(path: &Path, number: u32) -> PathBuf {
 /// When it cannot be opened.
 pub fn open(path: &Path) -> io::Result<File> {
     // The output of agents is for the user only.
-    OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path)
+    stafette_disk::private().create(true).read(true).append(true).open(path)
 }

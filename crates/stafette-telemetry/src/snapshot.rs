@@ -22,7 +22,7 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Option<T> {
 /// Saves a projection in place of the old one.
 pub(crate) fn save(path: &Path, kept: &impl Serialize) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
+    stafette_disk::folder(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(&serde_json::to_vec(kept)?)?;
     // Not synced: after a power loss the old file is there, or none, and the events restore the

@@ -169,7 +169,7 @@ impl Renewals {
         let order = changes.get(change)?.order.map(|order| order.to_string());
         let lines: Vec<&str> = known.lines().chain(order.as_deref()).collect();
         let lines = &lines[lines.len().saturating_sub(REMEMBERED)..];
-        fs::write(&path, lines.join("\n"))
+        stafette_disk::write(&path, lines.join("\n"))
             .map_err(|source| RenewalError::Files { path: path.clone(), source })
     }
 
@@ -267,7 +267,7 @@ impl Renewals {
     /// Saves the current program; returns true if there is one.
     fn keep(&self, program: &Path) -> Result<bool, RenewalError> {
         let failed = |source| RenewalError::Files { path: program.to_owned(), source };
-        fs::create_dir_all(&self.folder).map_err(failed)?;
+        stafette_disk::folder(&self.folder).map_err(failed)?;
         match fs::symlink_metadata(program) {
             Ok(found) if found.is_file() => {
                 put(program, &self.previous()).map_err(failed)?;

@@ -532,7 +532,7 @@ fn text(name: &std::ffi::OsStr) -> String {
 }
 
 fn make_folder(path: &Path) -> Result<(), WorktreeError> {
-    std::fs::create_dir_all(path).map_err(|source| WorktreeError::Files {
+    stafette_disk::folder(path).map_err(|source| WorktreeError::Files {
         what: "make",
         path: path.to_owned(),
         source,

@@ -115,7 +115,7 @@ pub(crate) enum Command {
     Validate(Validate),
     /// Print the control frames in a stream, or in what a command prints, as JSON lines.
     Frames(Frames),
-    /// Allow the commands of this project's stafette.toml to be run.
+    /// Show everything that this project's stafette.toml can do, and allow it.
     Trust(Trust),
     /// Say what works here and what does not, each with its fix.
     Doctor,
@@ -397,7 +397,7 @@ pub(crate) struct Frames {
 
 #[derive(Debug, Args)]
 pub(crate) struct Trust {
-    /// Only list the commands.
+    /// Only show it, and what changed since it was allowed.
     #[arg(long)]
     pub(crate) list: bool,
 }

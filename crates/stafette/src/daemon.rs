@@ -426,7 +426,7 @@ impl Daemon {
             if by_caller || trust::is_trusted(&project, &loaded) {
                 return Ok(loaded.workflow);
             }
-            Err(problem(&trust::refusal(&project)))
+            Err(problem(&trust::refusal(&project, &loaded)))
         })
     }
 }

@@ -15,6 +15,9 @@ use crate::exit::{Exit, Failure};
 /// The name of the workflow file.
 pub(crate) const WORKFLOW: &str = "stafette.toml";
 
+/// The largest workflow, script or other text that is read, in bytes.
+const LARGEST: u64 = 16 << 20;
+
 /// A folder with a workflow.
 #[derive(Clone, Debug)]
 pub(crate) struct Project {
@@ -62,16 +65,13 @@ impl Project {
     pub(crate) fn state(&self) -> Result<PathBuf, Failure> {
         let folder = self.root.join(".stafette");
         let make = || -> std::io::Result<()> {
-            fs::create_dir_all(folder.join("turns"))?;
-            #[cfg(unix)]
-            {
-                use std::os::unix::fs::PermissionsExt;
-                fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))?;
-            }
+            stafette_disk::folder(&folder.join("turns"))?;
+            // It may have been made by another program before.
+            fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
             // Whatever the project's own .gitignore says, state is never committed.
             let ignore = folder.join(".gitignore");
             if !ignore.exists() {
-                fs::write(ignore, "*\n")?;
+                stafette_disk::write(&ignore, "*\n")?;
             }
             Ok(())
         };
@@ -132,7 +132,7 @@ impl Project {
             Some(source) if errors.is_empty() => {
                 let mut workflow = source.workflow;
                 workflow.profiles.extend(texts(&workflow, &library));
-                let hash = self.hash(&text, &workflow);
+                let hash = self.hash(&text, &workflow)?;
                 Ok(Loaded { workflow, hash })
             }
             _ => Err(Failure::usage(format!("{} has mistakes", path.display()))
@@ -147,15 +147,22 @@ impl Project {
     }
 
     /// The hash of everything that decides what is run: the workflow, and the scripts and profiles
-    /// that it names. A built-in profile changes only with the program.
-    fn hash(&self, text: &str, workflow: &Workflow) -> String {
+    /// that it names. A built-in profile changes only with the program. The files that commands name
+    /// are held against it by `trust`.
+    fn hash(&self, text: &str, workflow: &Workflow) -> Result<String, Failure> {
         let mut hasher = Sha256::new();
         hasher.update(text.as_bytes());
         for script in workflow.agents.values().filter_map(|agent| agent.script.as_ref()) {
+            let path = self.root.join(script);
+            let content = match stafette_disk::read(&path, LARGEST) {
+                // The agent says so when its turn comes.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+                content => content.map_err(|error| unreadable(&path, &error))?,
+            };
             hasher.update([0]);
             hasher.update(script.as_bytes());
             hasher.update([0]);
-            hasher.update(fs::read(self.root.join(script)).unwrap_or_default());
+            hasher.update(content);
         }
         for (profile, text) in &workflow.profiles {
             hasher.update([1]);
@@ -163,7 +170,7 @@ impl Project {
             hasher.update([1]);
             hasher.update(text.as_bytes());
         }
-        hex(&hasher.finalize())
+        Ok(hex(&hasher.finalize()))
     }
 }
 
@@ -171,15 +178,18 @@ impl Project {
 /// later changes of those files need trust again before they are run.
 fn texts(workflow: &Workflow, library: &Library) -> BTreeMap<String, String> {
     let named = workflow.agents.values().filter_map(|agent| agent.profile.as_ref());
-    let text = |name: &String| Some((name.clone(), fs::read_to_string(library.file(name)?).ok()?));
+    let read = |name: &String| stafette_disk::read_text(library.file(name)?, LARGEST).ok();
+    let text = |name: &String| Some((name.clone(), read(name)?));
     named.filter_map(text).collect()
 }
 
 /// Reads a text file, with an error that names the file.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(|error| {
-        Failure::new(Exit::Usage, format!("{} cannot be read", path.display())).because(&error)
-    })
+    stafette_disk::read_text(path, LARGEST).map_err(|error| unreadable(path, &error))
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(Exit::Usage, format!("{} cannot be read", path.display())).because(error)
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

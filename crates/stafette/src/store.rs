@@ -109,7 +109,7 @@ pub(crate) async fn open(project: &Project, daemon: bool) -> Result<Opened, Fail
             let options = PostgresOptions { alone: daemon, ..PostgresOptions::default() };
             let store = PostgresStore::open(&url, options).await.map_err(not_opened)?;
             if daemon {
-                fs::write(&note, format!("{}\n", store.place())).map_err(|error| {
+                stafette_disk::write(&note, format!("{}\n", store.place())).map_err(|error| {
                     Failure::failed(format!("{} cannot be written", note.display())).because(&error)
                 })?;
             }

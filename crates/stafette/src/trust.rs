@@ -1,118 +1,267 @@
-//! A workflow from a repository runs nothing before its user has seen the commands.
+//! A workflow from a repository does nothing before its user has seen what it can do.
+//!
+//! What was trusted is kept: the hash of the workflow with its scripts and profiles, the hashes of
+//! the files that its commands name, and its powers, so that the next look shows what changed.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use stafette_agents::profile::resumed;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use stafette_agents::profile::{Profile, resumed};
 use stafette_agents::scripted::{Script, Step};
 use stafette_core::Workflow;
 use stafette_core::workflow::Runner;
+use stafette_core::workflow::powers::{self, Danger, Kind, Power, named_files};
 
 use crate::exit::{Exit, Failure};
-use crate::project::{Loaded, Project};
+use crate::project::{Loaded, Project, hex};
 
-/// True if the user has trusted exactly this workflow in exactly this folder.
+/// The largest file that a command may name, in bytes.
+const LARGEST: u64 = 64 << 20;
+
+/// The largest total of the files that commands name, in bytes.
+const TOTAL: u64 = 256 << 20;
+
+/// The largest list of what is trusted, in bytes.
+const LIST: u64 = 64 << 20;
+
+/// Everything that a workflow can do, with the files that its commands name.
+#[derive(Clone, Debug)]
+pub(crate) struct Inspected {
+    pub(crate) powers: Vec<Shown>,
+    /// The hash of each file that a command names, by its path in the project.
+    files: BTreeMap<String, String>,
+    /// The files that agents' scripts run. They may come into being by the agents' work.
+    scripted: BTreeMap<String, String>,
+}
+
+/// A power, and the files that it names.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Shown {
+    #[serde(flatten)]
+    pub(crate) power: Power,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) files: Vec<Named>,
+}
+
+/// A file that a command names.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Named {
+    pub(crate) path: String,
+    /// The hash of its content; `None` for what is not a regular file.
+    pub(crate) sha256: Option<String>,
+}
+
+impl Shown {
+    /// The power in one line, for comparing.
+    fn line(&self) -> String {
+        let Power { kind, place, text, .. } = &self.power;
+        format!("{}: {place}: {text}", kind.heading())
+    }
+}
+
+/// What a user trusted in one folder.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Grant {
+    hash: String,
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+    #[serde(default)]
+    powers: Vec<String>,
+}
+
+/// What differs from what was trusted last.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Difference {
+    pub(crate) added: Vec<String>,
+    pub(crate) removed: Vec<String>,
+    /// The files whose content is another one.
+    pub(crate) files: Vec<String>,
+}
+
+/// True if the user has trusted exactly this workflow in exactly this folder, and the files that
+/// its commands name are the same.
 pub(crate) fn is_trusted(project: &Project, loaded: &Loaded) -> bool {
-    read().get(&name(project)).is_some_and(|hash| *hash == loaded.hash)
+    let Some(grant) = grant(project).filter(|grant| grant.hash == loaded.hash) else {
+        return false;
+    };
+    inspect(project, &loaded.workflow).is_ok_and(|now| changed(&grant, &now).is_empty())
 }
 
 /// Trusts the workflow as it is now.
 pub(crate) fn trust(project: &Project, loaded: &Loaded) -> Result<(), Failure> {
+    crate::caller::person_only("trust")?;
+    let now = inspect(project, &loaded.workflow)?;
+    let powers = now.powers.iter().map(Shown::line).collect();
+    let files = now.files.into_iter().chain(now.scripted).collect();
     let mut all = read();
-    all.insert(name(project), loaded.hash.clone());
+    let grant = Grant { hash: loaded.hash.clone(), files, powers };
     let path = path();
     let write = || -> std::io::Result<()> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let fresh = path.with_extension("new");
-        fs::write(&fresh, serde_json::to_string_pretty(&all)?)?;
-        fs::rename(fresh, &path)
+        all.insert(name(project), serde_json::to_value(grant)?);
+        stafette_disk::replace(&path, serde_json::to_string_pretty(&all)?)
     };
     write().map_err(|error| {
         Failure::failed(format!("{} cannot be written", path.display())).because(&error)
     })
 }
 
-pub(crate) fn refusal(project: &Project) -> Failure {
+pub(crate) fn refusal(project: &Project, loaded: &Loaded) -> Failure {
+    let file = project.file();
+    let why = match (grant(project), inspect(project, &loaded.workflow)) {
+        (_, Err(failure)) => return failure,
+        (None, _) => format!("nobody has allowed yet what {} can do", file.display()),
+        (Some(grant), Ok(now)) => match changed(&grant, &now).as_slice() {
+            [] => format!("{}, or a script or profile of it, has changed", file.display()),
+            files => format!("a command runs {}, which has changed", files.join(" and ")),
+        },
+    };
     Failure::new(Exit::Usage, "This workflow is not trusted yet")
-        .why(format!(
-            "{} names commands that nobody has allowed here, or it has changed",
-            project.file().display()
-        ))
-        .fix("look at them and allow them with `stafette trust`")
+        .why(why)
+        .fix("look at what it can do, and allow it, with `stafette trust`")
 }
 
-/// Every command that the workflow would run, by agent or hook, the files that define them, and the
-/// targets of notifications.
-pub(crate) fn commands(project: &Project, workflow: &Workflow) -> Vec<(String, String)> {
-    let mut commands = Vec::new();
+/// What differs from what was trusted last; `None` if nothing was.
+pub(crate) fn difference(project: &Project, now: &Inspected) -> Option<Difference> {
+    let grant = grant(project)?;
+    let lines: Vec<String> = now.powers.iter().map(Shown::line).collect();
+    let missing = |from: &[String], there: &[String]| -> Vec<String> {
+        from.iter().filter(|line| !there.contains(line)).cloned().collect()
+    };
+    Some(Difference {
+        added: missing(&lines, &grant.powers),
+        removed: missing(&grant.powers, &lines),
+        files: changed(&grant, now),
+    })
+}
+
+/// The files that are not what they were when the user trusted them. One that is gone runs nothing.
+fn changed(grant: &Grant, now: &Inspected) -> Vec<String> {
+    let other = |(path, hash): &(&String, &String)| grant.files.get(*path) != Some(*hash);
+    let known = |(path, _): &(&String, &String)| grant.files.contains_key(*path);
+    let scripted = now.scripted.iter().filter(known).filter(other);
+    now.files.iter().filter(other).chain(scripted).map(|(path, _)| path.clone()).collect()
+}
+
+/// Lists everything that the workflow can do.
+pub(crate) fn inspect(project: &Project, workflow: &Workflow) -> Result<Inspected, Failure> {
     let library = project.profiles();
+    let profile =
+        |name: &str, runner: Runner| Some(resumed(library.get(name)?.command(runner)?, &[], None));
+    let mut found =
+        Finder { project, own: workflow.own.as_ref().map(|own| &own.program), total: 0 };
+    let mut powers = powers::powers(workflow, &profile);
+    for (name, text) in &workflow.profiles {
+        let place = format!("profile {name}");
+        if let Some(file) = library.file(name) {
+            let inside = file.strip_prefix(&project.root).unwrap_or(file);
+            powers.push(Power::path(place.clone(), &inside.to_string_lossy()));
+        }
+        powers.extend(Profile::parse(text).iter().flat_map(|profile| profile.powers(&place)));
+    }
+    let mut inspected =
+        Inspected { powers: Vec::new(), files: BTreeMap::new(), scripted: BTreeMap::new() };
+    for mut power in powers {
+        found.mark_links(&mut power);
+        let files = found.files(&power.command)?;
+        inspected.files.extend(files.iter().filter_map(Named::entry));
+        inspected.powers.push(Shown { power, files });
+    }
     for (name, agent) in &workflow.agents {
-        match agent.runner {
-            Runner::Exec | Runner::Pty | Runner::Acp => {
-                let profile = agent.profile.as_deref().and_then(|profile| library.get(profile));
-                let own = profile.and_then(|profile| profile.command(agent.runner));
-                let command = match own {
-                    Some(own) if agent.command.is_empty() => resumed(own, &[], None),
-                    _ => agent.command.clone(),
-                };
-                commands.push((name.to_string(), command.join(" ")));
-            }
-            Runner::External => {}
-            Runner::A2a => {
-                let url = agent.url.as_deref().unwrap_or_default();
-                commands.push((name.to_string(), format!("sends its turns to {url}")));
-            }
-            Runner::Scripted => {
-                let script = agent.script.clone().unwrap_or_default();
-                commands.push((name.to_string(), format!("stafette play {script}")));
-                let Ok(script) = Script::read(&project.root.join(&script)) else { continue };
-                for step in script.turns.iter().flat_map(|turn| &turn.steps) {
-                    if let Step::Run { command, .. } = step {
-                        commands.push((name.to_string(), command.clone()));
-                    }
-                }
-            }
+        let Some(script) = agent.script.as_ref() else { continue };
+        let Ok(script) = Script::read(&project.root.join(script)) else { continue };
+        for step in script.turns.iter().flat_map(|turn| &turn.steps) {
+            let Step::Run { command, .. } = step else { continue };
+            let words = ["sh", "-c", command].map(str::to_owned).to_vec();
+            let power = Power::command(format!("agents.{name}.script"), words);
+            let files = found.files(&power.command)?;
+            inspected.scripted.extend(files.iter().filter_map(Named::entry));
+            inspected.powers.push(Shown { power, files });
         }
     }
-    if !workflow.changes.validate.is_empty() {
-        commands.push(("changes".to_owned(), workflow.changes.validate.join(" ")));
+    inspected.powers.sort_by_key(|shown| shown.power.kind);
+    Ok(inspected)
+}
+
+impl Named {
+    fn entry(&self) -> Option<(String, String)> {
+        Some((self.path.clone(), self.sha256.clone()?))
     }
-    if let Some(own) = &workflow.own {
-        let steps = [("build", &own.build), ("prove", &own.prove), ("start", &own.start)];
-        for (step, command) in steps.into_iter().filter(|(_, command)| !command.is_empty()) {
-            commands.push((format!("self {step}"), command.join(" ")));
+}
+
+/// Finds the files that commands name.
+struct Finder<'a> {
+    project: &'a Project,
+    /// The team's own program, which a trusted command builds anew.
+    own: Option<&'a String>,
+    total: u64,
+}
+
+impl Finder<'_> {
+    fn files(&mut self, command: &[String]) -> Result<Vec<Named>, Failure> {
+        let mut files = Vec::new();
+        for word in named_files(command) {
+            let path = self.project.root.join(&word);
+            let ours = Path::new(&word).is_relative() || path.starts_with(&self.project.root);
+            if !ours || self.own == Some(&word) || !path.exists() || path.is_dir() {
+                continue;
+            }
+            let sha256 = match stafette_disk::is_regular(&path) {
+                true => Some(self.hash(&path)?),
+                false => None,
+            };
+            files.push(Named { path: word, sha256 });
+        }
+        Ok(files)
+    }
+
+    fn hash(&mut self, path: &Path) -> Result<String, Failure> {
+        let limit = LARGEST.min(TOTAL.saturating_sub(self.total));
+        let (hash, length) = stafette_disk::hash(path, limit).map_err(|error| {
+            Failure::usage(format!("{} cannot be checked", path.display()))
+                .because(&error)
+                .fix("a command names it: name a smaller file, or one outside of the project")
+        })?;
+        self.total += length;
+        Ok(hex(&hash))
+    }
+
+    /// A path can also lead out of the project by a link.
+    fn mark_links(&self, power: &mut Power) {
+        let Some(path) = &power.path else { return };
+        let leads = std::fs::canonicalize(self.project.root.join(path));
+        let outside = leads.is_ok_and(|path| !path.starts_with(&self.project.root));
+        if outside && !power.dangers.contains(&Danger::Outside) {
+            power.dangers.push(Danger::Outside);
         }
     }
-    if let Some(receiver) = &workflow.telemetry.otlp {
-        let variables = workflow.telemetry.headers.values().map(|name| format!(" ${name}"));
-        let told = format!("are sent to {receiver}{}", variables.collect::<String>());
-        commands.push(("traces".to_owned(), told));
-    }
-    for name in workflow.profiles.keys() {
-        let file = library.file(name).map(|file| file.display().to_string());
-        commands.push((format!("profile {name}"), file.unwrap_or_default()));
-    }
-    for hook in &workflow.hooks {
-        commands.push((format!("hook on {}", hook.on), hook.command.join(" ")));
-    }
-    let notify = workflow.notify.as_ref();
-    let ntfy = notify.and_then(|notify| notify.ntfy.as_ref()).map(|ntfy| &ntfy.url);
-    let webhook = notify.and_then(|notify| notify.webhook.as_ref()).map(|webhook| &webhook.url);
-    for url in ntfy.into_iter().chain(webhook) {
-        commands.push(("news".to_owned(), format!("POST {url}")));
-    }
-    commands
+}
+
+/// The number of powers that should be looked at twice.
+pub(crate) fn dangers(inspected: &Inspected) -> usize {
+    inspected.powers.iter().filter(|shown| !shown.power.dangers.is_empty()).count()
+}
+
+/// The kinds of powers that there are, in order.
+pub(crate) fn kinds(inspected: &Inspected) -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = inspected.powers.iter().map(|shown| shown.power.kind).collect();
+    kinds.dedup();
+    kinds
 }
 
 fn name(project: &Project) -> String {
     project.root.to_string_lossy().into_owned()
 }
 
-fn read() -> BTreeMap<String, String> {
-    let text = fs::read_to_string(path()).unwrap_or_default();
+/// What was trusted in this folder. The entries of older releases trust nothing: they did not cover
+/// the files that commands name.
+fn grant(project: &Project) -> Option<Grant> {
+    serde_json::from_value(read().remove(&name(project))?).ok()
+}
+
+fn read() -> BTreeMap<String, Value> {
+    let text = stafette_disk::read_text(&path(), LIST).unwrap_or_default();
     // A damaged file trusts nothing, which is safe; the next `trust` writes it anew.
     serde_json::from_str(&text).unwrap_or_default()
 }

@@ -92,6 +92,8 @@ mod terminal;
 mod top;
 #[path = "suite/traces.rs"]
 mod traces;
+#[path = "suite/trust.rs"]
+mod trust;
 #[path = "suite/web.rs"]
 mod web;
 #[path = "suite/world.rs"]

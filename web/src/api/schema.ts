@@ -5401,6 +5401,11 @@ export interface components {
             tls_key?: string | null;
             /** @description The host names that browsers and programs may use, besides those of this machine. */
             hosts?: string[];
+            /**
+             * @description The addresses on this machine or in its network that A2A push notifications may go to, such
+             *     as `http://127.0.0.1:9000`. Others have to be public and use TLS.
+             */
+            push?: string[];
         };
         /** @description The storage of the runs, if it is not the file in `.stafette`. */
         Store: {

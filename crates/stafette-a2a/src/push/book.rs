@@ -1,8 +1,7 @@
 //! Subscriptions on disk, one file each.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::PathBuf;
 
 use a2a_types::TaskPushNotificationConfig;
@@ -76,17 +75,7 @@ impl Book {
 
     /// Writes a subscription; only our user may read it, since it contains secrets.
     pub(super) fn write(&self, run: RunId, id: &str, entry: &Entry) -> std::io::Result<()> {
-        let place = self.place(run, id);
-        let folder = self.folder.join(run.to_string());
-        fs::create_dir_all(&folder)?;
-        let fresh = place.with_extension("new");
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let mut file = options.open(&fresh)?;
-        file.write_all(&serde_json::to_vec(entry)?)?;
-        file.sync_all()?;
-        fs::rename(fresh, place)?;
-        File::open(folder)?.sync_all()
+        stafette_disk::replace(&self.place(run, id), serde_json::to_vec(entry)?)
     }
 
     /// Removes a subscription; a missing one is no error.

@@ -2,8 +2,7 @@
 //! is delivered again continues with its task instead of having the work done twice.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -105,14 +104,7 @@ impl Notes {
     }
 
     fn write(&self) -> std::io::Result<()> {
-        if let Some(folder) = self.place.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let fresh = self.place.with_extension("new");
-        let mut file = File::create(&fresh)?;
-        file.write_all(&serde_json::to_vec(&self.page)?)?;
-        file.sync_all()?;
-        fs::rename(fresh, &self.place)
+        stafette_disk::replace(&self.place, serde_json::to_vec(&self.page)?)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Remembers the session of an agent, for its next turn in the same run and for after a crash.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
@@ -54,8 +54,8 @@ impl Memory {
     /// has a session that is not remembered.
     pub(super) fn hold(job: &Job) -> Option<Memory> {
         let path = place(&job.scratch, job.order.key.run, &job.order.agent);
-        fs::create_dir_all(path.parent()?).ok()?;
-        let mut options = OpenOptions::new();
+        stafette_disk::folder_of(&path).ok()?;
+        let mut options = stafette_disk::private();
         options.read(true).write(true).create(true).truncate(false);
         let file = options.open(path).ok()?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;

@@ -53,11 +53,9 @@ impl Notebook {
     pub(crate) fn write(&self, native: &Native) {
         let note = Note { profile: self.profile.clone(), native: native.clone() };
         let write = || -> std::io::Result<()> {
-            if let Some(folder) = self.place.parent() {
-                fs::create_dir_all(folder)?;
-            }
+            stafette_disk::folder_of(&self.place)?;
             let fresh = self.place.with_extension("new");
-            fs::write(&fresh, serde_json::to_vec(&note)?)?;
+            stafette_disk::write(&fresh, serde_json::to_vec(&note)?)?;
             fs::rename(fresh, &self.place)
         };
         drop(write());

@@ -53,10 +53,8 @@ impl Mark {
 
     /// Writes the note to its file.
     pub(super) fn write(&self) -> io::Result<()> {
-        if let Some(folder) = self.place.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        fs::write(&self.place, serde_json::to_vec(&self.note)?)
+        stafette_disk::folder_of(&self.place)?;
+        stafette_disk::write(&self.place, serde_json::to_vec(&self.note)?)
     }
 
     /// Removes it, unless a later delivery has put its own there.

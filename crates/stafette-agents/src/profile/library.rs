@@ -83,13 +83,10 @@ impl Library {
             paths.sort();
             for path in paths {
                 let Some(name) = path.file_stem().and_then(|stem| stem.to_str()) else { continue };
-                let short = fs::metadata(&path).is_ok_and(|about| about.len() <= LONGEST);
-                match fs::read_to_string(&path) {
-                    Ok(text) if short => library.add(name, &path, text),
-                    read => {
-                        let why = read.err().map(|error| error.to_string());
-                        let why = why.unwrap_or_else(|| format!("it is longer than {LONGEST}"));
-                        let mistake = Diagnostic::error("unreadable", "", why);
+                match stafette_disk::read_text(&path, LONGEST) {
+                    Ok(text) => library.add(name, &path, text),
+                    Err(error) => {
+                        let mistake = Diagnostic::error("unreadable", "", error.to_string());
                         library.lose(name, &path, String::new(), vec![mistake]);
                     }
                 }

@@ -68,7 +68,7 @@ pub(crate) fn lay(job: &Job) -> io::Result<()> {
     }
     // Another agent may be reading it.
     let fresh = path.with_extension(format!("{}.new", job.order.agent));
-    std::fs::write(&fresh, text)?;
+    stafette_disk::write(&fresh, text)?;
     std::fs::rename(fresh, path)
 }
 

@@ -10,6 +10,9 @@ use toml::Spanned;
 
 use crate::harvest::KINDS;
 
+/// The largest script, in bytes.
+const LARGEST: u64 = 16 << 20;
+
 /// The script of an agent.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Script {
@@ -175,7 +178,7 @@ impl Script {
     /// # Errors
     /// When the file cannot be read, or is not a script.
     pub fn read(path: &Path) -> Result<Script, ScriptError> {
-        let text = std::fs::read_to_string(path)
+        let text = stafette_disk::read_text(path, LARGEST)
             .map_err(|source| ScriptError::Unreadable { path: path.to_owned(), source })?;
         Script::parse(&text)
     }

@@ -2,7 +2,7 @@
 //!
 //! Input is not recorded: it may hold secrets, and the relevant part of it is echoed.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -270,10 +270,8 @@ impl Recorder {
         size: (u16, u16),
         redactor: &Redactor,
     ) -> io::Result<Self> {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        let mut file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
+        stafette_disk::folder_of(path)?;
+        let mut file = stafette_disk::private().create(true).append(true).read(true).open(path)?;
         let written = file.metadata()?.len();
         let (width, height) = size;
         let mut began = SystemTime::now();

@@ -22,6 +22,10 @@ pub struct Server {
     /// The host names that browsers and programs may use, besides those of this machine.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
+    /// The addresses on this machine or in its network that A2A push notifications may go to, such
+    /// as `http://127.0.0.1:9000`. Others have to be public and use TLS.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub push: Vec<String>,
 }
 
 impl Server {

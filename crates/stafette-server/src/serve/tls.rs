@@ -11,6 +11,9 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+/// The largest PEM file, in bytes.
+const LARGEST: u64 = 4 << 20;
+
 /// Accepts TLS connections with a certificate and its key.
 #[derive(Clone)]
 pub struct Tls(TlsAcceptor);
@@ -51,10 +54,12 @@ impl Tls {
             let path = path.to_owned();
             move |source| TlsError::File { path, source }
         };
-        let chain = CertificateDer::pem_file_iter(certificate)
-            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        let read = |path: &Path| stafette_disk::read(path, LARGEST).map_err(pem::Error::Io);
+        let chain = read(certificate)
+            .and_then(|text| CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>())
             .map_err(failed(certificate))?;
-        let key = PrivateKeyDer::from_pem_file(key).map_err(failed(key))?;
+        let key =
+            read(key).and_then(|text| PrivateKeyDer::from_pem_slice(&text)).map_err(failed(key))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13])?

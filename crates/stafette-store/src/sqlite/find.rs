@@ -153,6 +153,8 @@ fn make(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    // SQLite itself would let others read it; why it cannot be made, it says better.
+    drop(stafette_disk::private().write(true).create(true).truncate(false).open(path));
     let conn = Connection::open_with_flags(path, flags)?;
     tune(&conn)?;
     conn.execute_batch(TABLES)?;

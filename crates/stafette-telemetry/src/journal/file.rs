@@ -1,6 +1,6 @@
 //! The log files: each line is written exactly once, also after a crash.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -27,9 +27,7 @@ impl Journal {
     /// # Errors
     /// When the file or its folder cannot be used.
     pub fn open(path: &Path, rotation: Rotation) -> io::Result<Self> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
+        stafette_disk::folder_of(path)?;
         let mut file = open(path)?;
         let (bytes, last) = mend(&mut file)?;
         let last = match last {
@@ -130,6 +128,8 @@ fn last_line(text: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use serde_json::json;
 
     use super::*;

@@ -40,9 +40,9 @@ impl ChangeStore {
     pub(super) fn open(home: &Path) -> Result<ChangeStore, ChangeError> {
         let path = home.join("changes");
         let failed = |source| ChangeError::files("make", &path, source);
-        std::fs::create_dir_all(home).map_err(failed)?;
+        stafette_disk::folder(home).map_err(failed)?;
         let outer = ConfinedDir::open(home).map_err(failed)?;
-        outer.make_folder("changes").map_err(failed)?;
+        outer.make_folder("changes", 0o700).map_err(failed)?;
         let root = outer.folder("changes").map_err(failed)?;
         let mut is_new = false;
         for name in ["sets", "blobs", "stage"] {

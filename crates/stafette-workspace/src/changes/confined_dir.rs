@@ -85,10 +85,10 @@ impl ConfinedDir {
     }
 
     /// Makes a folder in an existing one; succeeds if it already exists.
-    pub(super) fn make_folder(&self, path: &str) -> io::Result<()> {
+    pub(super) fn make_folder(&self, path: &str, mode: u32) -> io::Result<()> {
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
         let parent = self.folder(parent)?;
-        match mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
+        match mkdirat(&parent, name, Mode::from_raw_mode(mode)) {
             Ok(()) => Ok(fsync(&parent)?),
             Err(Errno::EXIST) => self.folder(path).map(drop),
             Err(error) => Err(error.into()),
@@ -239,7 +239,7 @@ mod tests {
             assert_eq!(enclosure.look(&path("a/fifo")).expect("looked"), Found::Other("a FIFO"));
             assert_eq!(enclosure.look(&path("a/b")).expect("looked"), Found::Other("a folder"));
             assert_eq!(enclosure.look(&path("no/x")).expect("looked"), Found::Nothing);
-            assert!(enclosure.make_folder("out/y").is_err());
+            assert!(enclosure.make_folder("out/y", 0o777).is_err());
             assert!(enclosure.remove_folder("a").is_ok_and(|is_gone| !is_gone));
         }
         assert_eq!(fs::read_dir(&outside).expect("read").count(), 1);

@@ -112,7 +112,7 @@ impl Journal {
     ) -> Result<(), ChangeError> {
         let stage = store.stage_folder(&self.stage)?;
         for folder in &self.folders {
-            let made = project.make_folder(folder);
+            let made = project.make_folder(folder, 0o777);
             made.map_err(|source| ChangeError::files("make", folder, source))?;
             crash::point();
         }
@@ -204,7 +204,7 @@ impl Journal {
                         continue;
                     }
                     for folder in step.file.folders() {
-                        let made = project.make_folder(folder);
+                        let made = project.make_folder(folder, 0o777);
                         made.map_err(|source| reach(step, source))?;
                     }
                     project.parent(&step.file)

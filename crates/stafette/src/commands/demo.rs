@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use stafette_engine::RunView;
 use stafette_server::LaunchLink;
 
-use super::open::browse;
+use super::open::follow;
 use super::{Context, run_path};
 use crate::cli;
 use crate::client::Client;
@@ -78,7 +78,7 @@ async fn watch(
     supervisor.keep_alive(client).await?;
     let link: LaunchLink = client.post("/v1/launch", &json!({})).await?;
     context.output.say(format!("Watch it: {}", link.url));
-    if !headless && !browse(&link.url) {
+    if !headless && !follow(&supervisor.project, &link.url) {
         context.output.say("no browser was found; open the link yourself within two minutes");
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The ground that a daemon stands on: it is the only one of its project, and everything that it
 //! keeps is still at its place.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub(super) fn lock(project: &Project) -> Result<Option<Lock>, Failure> {
     let failed = |error: std::io::Error| {
         Failure::failed(format!("{} cannot be written", path.display())).because(&error)
     };
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+    let file = stafette_disk::private().create(true).truncate(false).write(true).open(&path);
     let file = file.map_err(failed)?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Ok(None);

@@ -91,6 +91,13 @@ impl Notified {
     }
 }
 
+/// Has the project name an address of this machine that may be notified.
+fn allow_push(world: &World, url: &str) {
+    let workflow = world.read("stafette.toml");
+    world.write("stafette.toml", &format!("{workflow}\n[server]\npush = [\"{url}\"]\n"));
+    world.run(&["trust", "--yes"]).ok();
+}
+
 /// Kills the daemon as a power loss would, and starts the next one.
 fn crash(world: &World) {
     let up = world.run(&["up", "--json"]).ok().json();
@@ -108,8 +115,8 @@ fn b_11_the_sdk_hands_work_over_answers_and_gets_the_result() {
     let research = world.read("agents/research.toml");
     let waits = r#"steps = [{ run = "while [ ! -e go ]; do sleep 0.02; done" },"#;
     world.write("agents/research.toml", &research.replace("steps = [", waits));
-    world.run(&["trust", "--yes"]).ok();
     let notified = Notified::new();
+    allow_push(&world, &notified.url);
     world.run(&["up", "--listen", "127.0.0.1:0"]).ok();
     let text = "Write the market report";
     let begun = client(&world, "begin", json!({ "text": text, "push": notified.url }));
@@ -166,6 +173,7 @@ fn b_11_the_sdk_hands_work_over_answers_and_gets_the_result() {
 fn b_11_the_sdk_waits_subscribes_cancels_and_lists_by_both_bindings() {
     let world = World::example("report");
     let notified = Notified::new();
+    allow_push(&world, &notified.url);
     world.run(&["up", "--listen", "127.0.0.1:0"]).ok();
     let seen = client(&world, "steer", json!({ "push": notified.url }));
     assert_eq!(seen["first"]["states"], json!(["TASK_STATE_INPUT_REQUIRED"]), "it waited: {seen}");
@@ -317,8 +325,9 @@ fn b_11_the_sdk_comes_by_tls_and_is_notified_by_tls() {
     let world = World::example("report");
     let notified = Taker::start(&world);
     let ca = trusted(&world);
-    world.run_with(&BY_TLS, b"", &[("SSL_CERT_FILE", &ca)]).ok();
     let push = format!("https://localhost:{}/told", notified.port);
+    allow_push(&world, &push);
+    world.run_with(&BY_TLS, b"", &[("SSL_CERT_FILE", &ca)]).ok();
     let begun = client(&world, "begin", json!({ "text": "Write it", "push": push, "ca": ca }));
     assert_eq!(begun["card"]["urls"], json!(["/a2a", "/a2a/v1"]), "where it was asked: {begun}");
     let states = begun["seen"]["states"].as_array().expect("states");

@@ -36,7 +36,7 @@ fn b_16_a_hook_says_no_before_a_run_and_nothing_begins() {
     let script = "cat > asked.json; echo 'the budget is spent' >&2; exit 2";
     let world = with(&hook("before_run", script, ""));
     let listed = world.run(&["trust", "--list"]).ok();
-    assert!(listed.out.contains("hook on before_run"), "{listed:?}");
+    assert!(listed.out.contains("hooks[1] on before_run"), "{listed:?}");
     let said = world.run(&["run", "--foreground", "Add login"]);
     assert_eq!(said.code, 1);
     assert!(said.err.contains("the budget is spent"), "{said:?}");

@@ -22,8 +22,8 @@ fn init_writes_the_profile_of_the_agent() {
     let written = world.read("stafette.toml");
     assert!(written.contains("profile = \"codex\"") && !written.contains("command ="), "{written}");
     world.run(&["check"]).ok();
-    let commands = world.run(&["trust", "--list", "--json"]).json()["commands"].clone();
-    let line = commands[0]["command"].as_str().expect("a command");
+    let commands = world.run(&["trust", "--list", "--json"]).json()["powers"].clone();
+    let line = commands[0]["text"].as_str().expect("a command");
     assert!(line.starts_with("codex exec") && !line.contains("{resume}"), "{line}");
     let world = World::new();
     world.run(&["init", "--agent", "my-agent --ask {prompt}", "--yes"]).ok();
@@ -96,7 +96,7 @@ fn what_an_agent_writes_into_a_profile_is_not_run_unseen() {
          [exec]\ncommand = [\"sh\", \"-c\", '{command}']\n"
     );
     world.write("profiles/parrot.toml", &profile);
-    let listed = world.run(&["trust", "--list", "--json"]).json()["commands"].to_string();
+    let listed = world.run(&["trust", "--list", "--json"]).json()["powers"].to_string();
     assert!(listed.contains("profile parrot") && listed.contains("profiles/parrot.toml"));
     world.run(&["trust", "--yes"]).ok();
     world.run(&["run", "--foreground", "x"]).ok();
@@ -127,7 +127,7 @@ fn nothing_runs_before_it_is_trusted_and_a_change_ends_the_trust() {
     let listed = world.run(&["trust", "--list", "--json"]).json();
     assert_eq!(listed["trusted"], false);
     assert_ne!(listed["hash"], hash);
-    assert_eq!(listed["commands"][0]["command"], "sh -c true");
+    assert_eq!(listed["powers"][0]["text"], "sh -c true");
 }
 
 #[test]

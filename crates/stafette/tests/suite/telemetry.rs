@@ -151,7 +151,7 @@ fn s2_10_agents_get_the_context_of_their_turn_and_nothing_is_sent_by_default() {
     assert_eq!(world.read("context"), "[]\n");
     let world = World::workflow(&workflow("[telemetry]\notlp = \"http://127.0.0.1:9\"\n"));
     let listed = world.run(&["trust", "--list"]).ok().out;
-    assert!(listed.contains("are sent to http://127.0.0.1:9"), "{listed}");
+    assert!(listed.contains("telemetry.otlp  http://127.0.0.1:9"), "{listed}");
     let view = world.run(&["run", "x", "--json"]).ok().json();
     let trace = view["run"].as_str().expect("a run").replace('-', "");
     let context = world.read("context");

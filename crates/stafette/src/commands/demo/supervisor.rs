@@ -21,7 +21,7 @@ const SPREAD: u64 = 18;
 /// Owns the daemon of the demonstration.
 #[derive(Debug)]
 pub(super) struct Supervisor {
-    project: Project,
+    pub(super) project: Project,
     output: Output,
     hash: String,
     child: Option<Child>,

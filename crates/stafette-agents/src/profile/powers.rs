@@ -1,0 +1,95 @@
+//! What a profile lets a workflow do, for the person who has to trust it. As for the workflow
+//! itself, every type is taken apart without `..`.
+
+use std::collections::BTreeMap;
+
+use stafette_core::workflow::powers::Power;
+
+use super::{
+    Acp, Detect, Env, Exec, Failures, Mcp, Profile, Pty, Quota, Sandbox, Sessions, Stream,
+};
+
+impl Profile {
+    /// Lists everything in the profile that acts, reads or is read; `place` names the profile.
+    #[must_use]
+    pub fn powers(&self, place: &str) -> Vec<Power> {
+        let Profile {
+            name: _,
+            title: _,
+            // A hint for people.
+            install: _,
+            detect: Detect { program, version },
+            exec,
+            pty,
+            acp,
+            mcp,
+            env: Env { pass, set },
+            sandbox: Sandbox { state },
+            // How its output is read.
+            stream: Stream { totals: _, input_includes_cached: _, rules: _ },
+            quota: Quota { says: _ },
+            failure: Failures { fatal: _ },
+            price: _,
+        } = self;
+        let mut found = vec![command(place, "detect", &[std::slice::from_ref(program), version])];
+        if let Some(Exec { command: words, prompt_via: _, output: _, resume, env }) = exec {
+            found.push(command(place, "exec", &[words]));
+            found.push(command(place, "exec.resume", &[resume]));
+            found.extend(variables(place, "exec.env", env));
+        }
+        if let Some(pty) = pty {
+            found.extend(terminal(place, pty));
+        }
+        if let Some(Acp { command: words, env }) = acp {
+            found.push(command(place, "acp", &[words]));
+            found.extend(variables(place, "acp.env", env));
+        }
+        if let Some(Mcp { arguments, env, file }) = mcp {
+            found.push(command(place, "mcp.arguments", &[arguments]));
+            found.extend(variables(place, "mcp.env", env));
+            let file = file.iter();
+            found.extend(file.map(|text| Power::instruction(format!("{place} mcp.file"), text)));
+        }
+        found.extend(pass.iter().map(|name| Power::secret(format!("{place} env.pass"), name)));
+        found.extend(variables(place, "env.set", set));
+        found.extend(state.iter().map(|path| Power::path(format!("{place} sandbox.state"), path)));
+        found.retain(|power| !power.text.is_empty());
+        found
+    }
+}
+
+fn terminal(place: &str, pty: &Pty) -> Vec<Power> {
+    let Pty {
+        command: words,
+        begin,
+        resume,
+        sessions,
+        env,
+        ready: _,
+        busy: _,
+        asks: _,
+        size: _,
+        ready_timeout: _,
+        quiet: _,
+        stall: _,
+        restarts: _,
+        interrupt: _,
+    } = pty;
+    let parts = [("pty", words), ("pty.begin", begin), ("pty.resume", resume)];
+    let commands = parts.into_iter().map(|(key, words)| command(place, key, &[words]));
+    let mut found: Vec<Power> = commands.chain(variables(place, "pty.env", env)).collect();
+    if let Some(Sessions { folders, id: _, place: _ }) = sessions {
+        let place = format!("{place} pty.sessions");
+        found.extend(folders.iter().map(|path| Power::path(place.clone(), path)));
+    }
+    found
+}
+
+fn command(place: &str, key: &str, parts: &[&[String]]) -> Power {
+    Power::command(format!("{place} {key}"), parts.concat())
+}
+
+fn variables(place: &str, key: &str, env: &BTreeMap<String, String>) -> Vec<Power> {
+    let place = format!("{place} {key}");
+    env.iter().map(|(name, value)| Power::variable(place.clone(), name, value)).collect()
+}

@@ -1,0 +1,649 @@
+//! The powers of a workflow: everything in it that acts, reads, is reached or reaches out, for the
+//! person who has to trust it.
+//!
+//! Every type of the workflow is taken apart field by field, without `..`: whoever adds a field has
+//! to decide here how it is shown, or the program does not compile.
+
+mod files;
+mod quote;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::{Component, Path};
+
+use serde::Serialize;
+
+pub use files::{named_files, run_by_shell};
+pub use quote::{command_line, plain, word};
+
+use super::alerts::{AlertRules, Threshold};
+use super::budget::{AgentBudget, Budget};
+use super::changes::ChangeRules;
+use super::coordination::Coordination;
+use super::council::CouncilRules;
+use super::generations::GenerationRules;
+use super::hooks::Hook;
+use super::knowledge::{CalendarHome, Knowledge, Mind, Neo4j, People, Week};
+use super::locks::LockRules;
+use super::notify::{Notify, Ntfy, Quiet, Webhook};
+use super::own::Own;
+use super::phases::PhaseStep;
+use super::server::Server;
+use super::store::Store;
+use super::telemetry::Telemetry;
+use super::triggers::Trigger;
+use super::weights::Weights;
+use super::{
+    Agent, Denied, Header, Limits, Loop, Need, Recovery, RecoveryRule, Retries, Route, Runner,
+    Sandbox, Workflow,
+};
+
+/// The kinds of powers, in the order in which they are shown.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A program that is started.
+    Command,
+    /// A server that is connected to.
+    Address,
+    /// An environment variable that is read.
+    Secret,
+    /// A file or folder that is read or written.
+    Path,
+    /// A way in which the daemon can be reached.
+    Listener,
+    /// An event that starts runs.
+    Trigger,
+    /// The sandbox of an agent.
+    Sandbox,
+    /// A setting that loosens a rule.
+    Rule,
+    /// A text that agents follow.
+    Instruction,
+}
+
+impl Kind {
+    /// The heading of its group.
+    #[must_use]
+    pub fn heading(self) -> &'static str {
+        match self {
+            Kind::Command => "commands",
+            Kind::Address => "addresses",
+            Kind::Secret => "environment variables",
+            Kind::Path => "files and folders",
+            Kind::Listener => "listeners",
+            Kind::Trigger => "triggers",
+            Kind::Sandbox => "sandbox",
+            Kind::Rule => "rules",
+            Kind::Instruction => "instructions for agents",
+        }
+    }
+}
+
+/// A reason to look twice.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Danger {
+    /// The path leads out of the project.
+    Outside,
+    /// The path leads into git's own folder, whose hooks run by themselves.
+    Git,
+    /// The listener can be reached from other machines.
+    Reachable,
+    /// Web pages under this name can talk to the daemon.
+    Name,
+    /// The value of the variable is sent there.
+    Sent(String),
+    /// The value of the variable is an address that is connected to.
+    Connects,
+    /// The connection is not encrypted.
+    NotEncrypted,
+    /// Text that an agent merely prints moves work.
+    Printed,
+}
+
+impl fmt::Display for Danger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Danger::Outside => f.write_str("outside the project"),
+            Danger::Git => f.write_str("in git's own folder"),
+            Danger::Reachable => f.write_str("reachable from other machines"),
+            Danger::Name => f.write_str("web pages under this name can talk to the daemon"),
+            Danger::Sent(to) => write!(f, "its value is sent to {to}"),
+            Danger::Connects => f.write_str("its value is connected to"),
+            Danger::NotEncrypted => f.write_str("not encrypted"),
+            Danger::Printed => f.write_str("text that an agent merely prints moves work"),
+        }
+    }
+}
+
+impl Serialize for Danger {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// One thing that a workflow can do once it is trusted.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Power {
+    /// The kind of power.
+    pub kind: Kind,
+    /// The place in the file, such as `agents.writer.command`.
+    pub place: String,
+    /// The power itself, complete, with everything invisible made visible.
+    pub text: String,
+    /// The reasons to look twice.
+    pub dangers: Vec<Danger>,
+    /// The program and its arguments, for a command.
+    #[serde(skip)]
+    pub command: Vec<String>,
+    /// The path as it is written, for a file or folder.
+    #[serde(skip)]
+    pub path: Option<String>,
+}
+
+impl Power {
+    fn new(kind: Kind, place: impl Into<String>, text: String) -> Self {
+        let (dangers, command) = (Vec::new(), Vec::new());
+        Power { kind, place: place.into(), text, dangers, command, path: None }
+    }
+
+    /// A program with its arguments.
+    #[must_use]
+    pub fn command(place: impl Into<String>, words: Vec<String>) -> Self {
+        Power { command: words.clone(), ..Power::new(Kind::Command, place, command_line(&words)) }
+    }
+
+    /// A server.
+    #[must_use]
+    pub fn address(place: impl Into<String>, url: &str) -> Self {
+        let dangers = if is_open_text(url) { vec![Danger::NotEncrypted] } else { Vec::new() };
+        Power { dangers, ..Power::new(Kind::Address, place, plain(url)) }
+    }
+
+    /// An environment variable.
+    #[must_use]
+    pub fn secret(place: impl Into<String>, name: &str) -> Self {
+        Power::new(Kind::Secret, place, format!("${}", plain(name)))
+    }
+
+    /// An environment variable that is set for a program.
+    #[must_use]
+    pub fn variable(place: impl Into<String>, name: &str, value: &str) -> Self {
+        Power::new(Kind::Secret, place, format!("{}={}", plain(name), word(value)))
+    }
+
+    /// An environment variable whose value goes to a server.
+    #[must_use]
+    pub fn sent(place: impl Into<String>, name: &str, url: &str) -> Self {
+        Power { dangers: vec![Danger::Sent(plain(url))], ..Power::secret(place, name) }
+    }
+
+    /// A file or folder, relative to the project.
+    #[must_use]
+    pub fn path(place: impl Into<String>, path: &str) -> Self {
+        let dangers = dangers_of(path);
+        let power = Power::new(Kind::Path, place, plain(path));
+        Power { dangers, path: Some(path.to_owned()), ..power }
+    }
+
+    /// A text that agents follow.
+    #[must_use]
+    pub fn instruction(place: impl Into<String>, text: &str) -> Self {
+        Power::new(Kind::Instruction, place, word(text))
+    }
+}
+
+/// True if what is sent there can be read on its way.
+fn is_open_text(url: &str) -> bool {
+    let Some((scheme, rest)) = url.split_once("://") else { return false };
+    let open = ["http", "bolt", "neo4j"].iter().any(|name| scheme.eq_ignore_ascii_case(name));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    open && !is_loopback(host)
+}
+
+/// True if a host, perhaps with a port, is this machine. What cannot be told is not.
+fn is_loopback(host: &str) -> bool {
+    let name = match (host.strip_prefix('['), host.split_once(':')) {
+        (Some(rest), _) => rest.split(']').next().unwrap_or_default(),
+        (None, Some((name, port))) if !port.contains(':') => name,
+        _ => host,
+    };
+    let number = |part: &str| part.parse::<u8>().is_ok();
+    let is_v4 = name.split('.').count() == 4 && name.split('.').all(number);
+    name.eq_ignore_ascii_case("localhost") || name == "::1" || (is_v4 && name.starts_with("127."))
+}
+
+/// The dangers of a path, as it is written.
+fn dangers_of(path: &str) -> Vec<Danger> {
+    // Some paths begin with the user's own folder, or with a variable.
+    let (mut depth, mut outside, mut git) = (0_usize, path.starts_with(['~', '$']), false);
+    for part in Path::new(path).components() {
+        match part {
+            Component::Prefix(_) | Component::RootDir => outside = true,
+            Component::CurDir => {}
+            Component::ParentDir if depth == 0 => outside = true,
+            Component::ParentDir => depth -= 1,
+            Component::Normal(name) => {
+                depth += 1;
+                git |= name.eq_ignore_ascii_case(".git");
+            }
+        }
+    }
+    let outside = outside.then_some(Danger::Outside);
+    outside.into_iter().chain(git.then_some(Danger::Git)).collect()
+}
+
+/// The commands of profiles, which are not part of the workflow.
+pub type ProfileCommand<'a> = dyn Fn(&str, Runner) -> Option<Vec<String>> + 'a;
+
+/// Lists every power of a workflow, by kind. `profile` knows the command of a profile.
+#[must_use]
+pub fn powers(workflow: &Workflow, profile: &ProfileCommand<'_>) -> Vec<Power> {
+    let mut found = Found { powers: Vec::new(), profile };
+    found.workflow(workflow);
+    let mut powers = found.powers;
+    powers.sort_by_key(|power| power.kind);
+    powers
+}
+
+struct Found<'a> {
+    powers: Vec<Power>,
+    profile: &'a ProfileCommand<'a>,
+}
+
+impl Found<'_> {
+    fn add(&mut self, power: Power) {
+        self.powers.push(power);
+    }
+
+    /// A command, if there is one.
+    fn command(&mut self, place: impl Into<String>, words: &[String]) {
+        if !words.is_empty() {
+            self.add(Power::command(place, words.to_vec()));
+        }
+    }
+
+    /// A text that agents follow, if there is one.
+    fn text(&mut self, place: impl Into<String>, text: &str) {
+        if !text.is_empty() {
+            self.add(Power::instruction(place, text));
+        }
+    }
+
+    fn workflow(&mut self, workflow: &Workflow) {
+        let Workflow {
+            workflow: header,
+            agents,
+            routes,
+            deny,
+            loops,
+            phases,
+            limits,
+            retries,
+            budget,
+            // Who is asked for an input: an agent that is shown, or a person.
+            sources: _,
+            recovery,
+            coordination,
+            server,
+            store,
+            locks,
+            changes,
+            own,
+            // The texts of files: whoever can read profiles shows what is in them.
+            profiles: _,
+            hooks,
+            triggers,
+            notify,
+            alerts,
+            telemetry,
+            knowledge,
+            council,
+            generations,
+        } = workflow;
+        self.header(header);
+        for (name, agent) in agents {
+            self.agent(name.as_str(), agent);
+        }
+        for (number, route) in (1..).zip(routes) {
+            self.route(number, route);
+        }
+        for (number, denied) in (1..).zip(deny) {
+            self.denied(number, denied);
+        }
+        for (number, step) in (1..).zip(phases) {
+            self.phase(number, step);
+        }
+        for (number, hook) in (1..).zip(hooks) {
+            self.hook(number, hook);
+        }
+        for trigger in triggers {
+            self.trigger(trigger);
+        }
+        if let Some(Coordination { folder, keep: _ }) = coordination {
+            self.add(Power::path("coordination.folder", folder));
+        }
+        self.server(server);
+        let Store { url_env } = store;
+        if let Some(name) = url_env {
+            // The variable holds an address, which may hold a password.
+            let power = Power::secret("store.url_env", name);
+            self.add(Power { dangers: vec![Danger::Connects], ..power });
+        }
+        self.changes(changes);
+        own.iter().for_each(|own| self.own(own));
+        notify.iter().for_each(|notify| self.notify(notify));
+        self.telemetry(telemetry);
+        knowledge.iter().for_each(|knowledge| self.knowledge(knowledge));
+        if let Some(generations) = generations {
+            let GenerationRules { context, pause: _, max_runs: _, max_cost: _, check_in_every: _ } =
+                generations;
+            self.add(Power::path("generations.context", context));
+        }
+        powerless(loops, limits, retries, budget, recovery, locks, alerts, council.as_ref());
+    }
+
+    fn header(&mut self, header: &Header) {
+        let Header {
+            name: _,
+            entry: _,
+            schema_version: _,
+            frame_word: _,
+            trust_bare_frames,
+            // Folders of our own, and a branch for the result.
+            worktrees: _,
+        } = header;
+        if *trust_bare_frames {
+            let power = Power::new(Kind::Rule, "workflow.trust_bare_frames", "true".into());
+            self.add(Power { dangers: vec![Danger::Printed], ..power });
+        }
+    }
+
+    fn agent(&mut self, name: &str, agent: &Agent) {
+        let Agent {
+            role,
+            prompt,
+            runner,
+            profile,
+            command,
+            script,
+            url,
+            bearer,
+            prompt_via: _,
+            result: _,
+            env,
+            ready_timeout: _,
+            stall: _,
+            sandbox,
+            needs,
+            estimate: _,
+            budget: AgentBudget { money: _, tokens: _, handoffs: _, time: _ },
+            // The tools of its own turn.
+            mcp: _,
+        } = agent;
+        let place = |key: &str| format!("agents.{name}.{key}");
+        match runner {
+            Runner::Exec | Runner::Pty | Runner::Acp => {
+                let known = || (self.profile)(profile.as_ref()?, *runner);
+                match known().filter(|_| command.is_empty()) {
+                    Some(words) => self.command(place("profile"), &words),
+                    None => self.command(place("command"), command),
+                }
+            }
+            Runner::Scripted => {
+                let script = script.clone().unwrap_or_default();
+                let words = ["stafette", "play"].map(str::to_owned).into_iter().chain([script]);
+                self.command(place("script"), &words.collect::<Vec<_>>());
+            }
+            Runner::A2a | Runner::External => {}
+        }
+        let remote = url.as_deref().unwrap_or_default();
+        url.iter().for_each(|url| self.add(Power::address(place("url"), url)));
+        bearer.iter().for_each(|name| self.add(Power::sent(place("bearer"), name, remote)));
+        env.iter().for_each(|name| self.add(Power::secret(place("env"), name)));
+        if matches!(runner, Runner::Exec | Runner::Pty | Runner::Acp | Runner::Scripted) {
+            let text = match sandbox {
+                Sandbox::Off => "off: its processes have all rights of their user",
+                Sandbox::Auto => "auto: as much as the system can enforce",
+                Sandbox::Strict => "strict: complete, or it does not start",
+            };
+            self.add(Power::new(Kind::Sandbox, place("sandbox"), text.to_owned()));
+        }
+        self.text(place("role"), role);
+        self.text(place("prompt"), prompt);
+        for Need { key, source: _, expected_type: _, description } in needs {
+            self.text(place(&format!("needs.{}", plain(key))), description);
+        }
+    }
+
+    fn route(&mut self, number: usize, route: &Route) {
+        let Route { from, to, reason, requires: _, alternatives: _ } = route;
+        self.text(
+            format!("routes[{number}] {} → {}", plain(from.as_str()), plain(to.as_str())),
+            reason,
+        );
+    }
+
+    fn denied(&mut self, number: usize, denied: &Denied) {
+        let Denied { from, to, why } = denied;
+        self.text(format!("deny[{number}] {} → {}", plain(from.as_str()), plain(to.as_str())), why);
+    }
+
+    fn phase(&mut self, number: usize, step: &PhaseStep) {
+        let PhaseStep {
+            phase: _,
+            agents: _,
+            instructions,
+            constraints,
+            part: _,
+            rule: _,
+            back_to: _,
+            rounds: _,
+        } = step;
+        self.text(format!("phases[{number}].instructions"), instructions);
+        for constraint in constraints {
+            self.text(format!("phases[{number}].constraints"), constraint);
+        }
+    }
+
+    fn hook(&mut self, number: usize, hook: &Hook) {
+        let Hook { on, command, timeout: _, agents: _, on_error: _, env } = hook;
+        let place = format!("hooks[{number}] on {}", plain(on));
+        self.command(place.clone(), command);
+        env.iter().for_each(|name| self.add(Power::secret(place.clone(), name)));
+    }
+
+    fn trigger(&mut self, trigger: &Trigger) {
+        let Trigger { name, cron, timezone, catch_up, webhook, secret_env, request } = trigger;
+        let place = format!("triggers.{}", plain(name));
+        if let Some(cron) = cron {
+            let zone = timezone.as_ref().map(|zone| format!(" in {}", plain(zone)));
+            let missed = if *catch_up { ", also for missed times" } else { "" };
+            let text = format!("by the clock: {}{}{missed}", word(cron), zone.unwrap_or_default());
+            self.add(Power::new(Kind::Trigger, place.clone(), text));
+        }
+        if *webhook {
+            let text = format!("by POST /v1/triggers/{}", plain(name));
+            self.add(Power::new(Kind::Trigger, place.clone(), text));
+        }
+        // Signatures are checked with it; it goes nowhere.
+        secret_env.iter().for_each(|name| self.add(Power::secret(place.clone(), name)));
+        self.text(format!("{place}.request"), request);
+    }
+
+    fn server(&mut self, server: &Server) {
+        let Server { bind, tls_cert, tls_key, hosts, push } = server;
+        if let Some(address) = bind {
+            let dangers = if is_loopback(address) { vec![] } else { vec![Danger::Reachable] };
+            let power = Power::new(Kind::Listener, "server.bind", plain(address));
+            self.add(Power { dangers, ..power });
+        }
+        for host in hosts {
+            let dangers = if is_loopback(host) { vec![] } else { vec![Danger::Name] };
+            let power = Power::new(Kind::Listener, "server.hosts", plain(host));
+            self.add(Power { dangers, ..power });
+        }
+        tls_cert.iter().for_each(|path| self.add(Power::path("server.tls_cert", path)));
+        tls_key.iter().for_each(|path| self.add(Power::path("server.tls_key", path)));
+        push.iter().for_each(|url| self.add(Power::address("server.push", url)));
+    }
+
+    fn changes(&mut self, changes: &ChangeRules) {
+        let ChangeRules {
+            validate,
+            timeout: _,
+            // A commit holds what was approved.
+            commit: _,
+            ask_always: _,
+            own: _,
+            protected: _,
+        } = changes;
+        self.command("changes.validate", validate);
+    }
+
+    fn own(&mut self, own: &Own) {
+        let Own { build, build_timeout: _, program, prove, prove_timeout: _, start, settle: _ } =
+            own;
+        self.command("self.build", build);
+        self.command("self.prove", prove);
+        self.command("self.start", start);
+        self.add(Power::path("self.program", program));
+    }
+
+    fn notify(&mut self, notify: &Notify) {
+        let Notify { on: _, desktop: _, ntfy, webhook, quiet, batch: _, per_hour: _, link } =
+            notify;
+        if let Some(Ntfy { url, topic, token_env }) = ntfy {
+            let whole = format!("{}/{topic}", url.trim_end_matches('/'));
+            self.add(Power::address("notify.ntfy", &whole));
+            let sent = token_env.iter().map(|name| Power::sent("notify.ntfy.token_env", name, url));
+            self.powers.extend(sent);
+        }
+        if let Some(Webhook { url, secret_env }) = webhook {
+            self.add(Power::address("notify.webhook", url));
+            // Messages are signed with it; it is not sent.
+            self.add(Power::secret("notify.webhook.secret_env", secret_env));
+        }
+        if let Some(Quiet { from: _, to: _, timezone: _, except: _ }) = quiet {}
+        link.iter().for_each(|url| self.add(Power::address("notify.link", url)));
+    }
+
+    fn telemetry(&mut self, telemetry: &Telemetry) {
+        let Telemetry { otlp, protocol: _, headers } = telemetry;
+        let Some(receiver) = otlp else { return };
+        let receiver = match receiver.as_str() {
+            "env" => "$OTEL_EXPORTER_OTLP_ENDPOINT",
+            receiver => receiver,
+        };
+        self.add(Power::address("telemetry.otlp", receiver));
+        for (header, name) in headers {
+            let place = format!("telemetry.headers.{}", plain(header));
+            self.add(Power::sent(place, name, receiver));
+        }
+    }
+
+    fn knowledge(&mut self, knowledge: &Knowledge) {
+        let Knowledge {
+            graph: _,
+            neo4j,
+            constitution,
+            goals,
+            beside: _,
+            calendar,
+            week:
+                Week { timezone: _, hours: _, days: _, buffer: _, shortest: _, longest: _, step: _ },
+            people: People { when_away: _, quiet: _ },
+            roi:
+                Weights {
+                    benefit: _,
+                    goals: _,
+                    cost: _,
+                    hours: _,
+                    risk: _,
+                    hour_price: _,
+                    goal_price: _,
+                },
+            mind: Mind { samples: _, share_samples: _, outlier_samples: _, runs: _ },
+        } = knowledge;
+        if let Some(Neo4j { uri, user_env, password_env, database: _ }) = neo4j {
+            self.add(Power::address("knowledge.neo4j.uri", uri));
+            self.login("knowledge.neo4j", user_env.as_deref(), password_env.as_deref(), uri);
+        }
+        constitution.iter().for_each(|path| self.add(Power::path("knowledge.constitution", path)));
+        goals.iter().for_each(|path| self.add(Power::path("knowledge.goals", path)));
+        let Some(calendar) = calendar else { return };
+        let CalendarHome { folder, url, name: _, user_env, password_env, look: _, ahead: _ } =
+            calendar;
+        match url {
+            Some(url) => {
+                self.add(Power::address("knowledge.calendar.url", url));
+                self.login("knowledge.calendar", user_env.as_deref(), password_env.as_deref(), url);
+            }
+            None => {
+                let folder = folder.as_deref().unwrap_or("calendar");
+                self.add(Power::path("knowledge.calendar.folder", folder));
+            }
+        }
+    }
+
+    /// The variables with a user's name and password at a server.
+    fn login(&mut self, place: &str, user: Option<&str>, password: Option<&str>, url: &str) {
+        for (key, name) in [("user_env", user), ("password_env", password)] {
+            if let Some(name) = name {
+                self.add(Power::sent(format!("{place}.{key}"), name, url));
+            }
+        }
+    }
+}
+
+/// Types in which nothing acts, reads, is reached or reaches out: counts, times, and who works with
+/// whom. They are taken apart all the same.
+#[expect(clippy::too_many_arguments, reason = "one for each type")]
+fn powerless(
+    loops: &[Loop],
+    limits: &Limits,
+    retries: &Retries,
+    budget: &Budget,
+    recovery: &Recovery,
+    locks: &LockRules,
+    alerts: &AlertRules,
+    council: Option<&CouncilRules>,
+) {
+    for Loop { name: _, between: _, max_rounds: _ } in loops {}
+    let Limits {
+        handoffs_per_item: _,
+        handoffs_per_run: _,
+        turns_per_handoff: _,
+        refusals: _,
+        cooldown: _,
+        accept_timeout: _,
+        ready_timeout: _,
+        lease: _,
+        finish_timeout: _,
+        answer_timeout: _,
+    } = limits;
+    let Retries { max: _, backoff: _, max_backoff: _, jitter: _ } = retries;
+    let Budget { money: _, tokens: _, handoffs: _, time: _ } = budget;
+    let Recovery { critical: _, rules } = recovery;
+    for RecoveryRule { to: _, on: _, action: _, target: _, default: _ } in rules {}
+    let LockRules { on_conflict: _, lease: _, wait: _ } = locks;
+    let AlertRules { failed, escalated, circular_blocked, duration_ms_p95 } = alerts;
+    for Threshold { above: _, within: _ } in [failed, escalated, circular_blocked, duration_ms_p95]
+    {
+    }
+    let Some(CouncilRules {
+        members: _,
+        mode: _,
+        quorum: _,
+        blind_first_vote: _,
+        weights: _,
+        turns_per_agent: _,
+        exhausted: _,
+        then: _,
+    }) = council
+    else {
+        return;
+    };
+}

@@ -1,0 +1,211 @@
+use super::*;
+use crate::workflow::file;
+
+/// A workflow with everything in it that can act, read, be reached or reach out.
+const WHOLE: &str = r#"
+[workflow]
+name = "whole"
+entry = "writer"
+trust_bare_frames = true
+
+[agents.writer]
+runner = "exec"
+role = "Writes"
+prompt = "Follow me"
+command = ["sh", "-c", "echo one; ./two.sh"]
+env = ["GITHUB_TOKEN"]
+sandbox = "strict"
+[[agents.writer.needs]]
+key = "title"
+source = "user"
+description = "A title"
+
+[agents.known]
+runner = "pty"
+profile = "claude"
+
+[agents.played]
+runner = "scripted"
+script = "agents/played.toml"
+
+[agents.far]
+runner = "a2a"
+url = "http://far.example/agent"
+bearer = "FAR_TOKEN"
+
+[[routes]]
+from = "writer"
+to = "far"
+reason = "It knows"
+
+[[deny]]
+from = "far"
+to = "writer"
+why = "Never"
+
+[[hooks]]
+on = "before_run"
+command = ["./check.sh"]
+env = ["HOOK_TOKEN"]
+
+[[triggers]]
+name = "nightly"
+cron = "0 3 * * *"
+timezone = "Europe/Vienna"
+catch_up = true
+request = "Clean up"
+
+[[triggers]]
+name = "issue"
+webhook = true
+secret_env = "HOOK_SECRET"
+request = "Fix {payload.title}"
+
+[coordination]
+folder = ".git/hooks"
+
+[server]
+bind = "0.0.0.0:7400"
+tls_cert = "/etc/tls/cert.pem"
+tls_key = "tls/key.pem"
+hosts = ["team.example"]
+push = ["http://127.0.0.1:9000"]
+
+[store]
+url_env = "DATABASE_URL"
+
+[changes]
+validate = ["cargo", "test"]
+
+[self]
+build = ["make"]
+program = "bin/own"
+prove = ["make", "prove"]
+start = ["bin/own"]
+
+[notify]
+link = "https://page.example"
+[notify.ntfy]
+url = "https://ntfy.example/"
+topic = "team"
+token_env = "NTFY_TOKEN"
+[notify.webhook]
+url = "https://hook.example/in"
+secret_env = "WEBHOOK_SECRET"
+
+[telemetry]
+otlp = "http://127.0.0.1:4318"
+headers = { authorization = "OTLP_TOKEN" }
+
+[knowledge]
+graph = "neo4j"
+constitution = "../constitution.md"
+goals = "goals.toml"
+[knowledge.neo4j]
+uri = "bolt://graph.example:7687"
+user_env = "GRAPH_USER"
+password_env = "GRAPH_PASSWORD"
+[knowledge.calendar]
+url = "https://calendar.example/dav"
+user_env = "CALENDAR_USER"
+password_env = "GITHUB_TOKEN"
+
+[generations]
+context = "data/context.json"
+"#;
+
+fn shown(text: &str) -> Vec<String> {
+    let workflow = file::parse(text).expect("a workflow");
+    let profile = |name: &str, _| Some(vec![name.to_owned(), "--flag".to_owned()]);
+    let line = |power: Power| {
+        let dangers = power.dangers.iter().map(|danger| format!(" ! {danger}"));
+        format!("{}: {}{}", power.place, power.text, dangers.collect::<String>())
+    };
+    powers(&workflow, &profile).into_iter().map(line).collect()
+}
+
+#[test]
+fn b_20_everything_that_can_act_read_be_reached_or_reach_out_is_shown() {
+    let lines = shown(WHOLE);
+    let expected = [
+        "agents.far.bearer: $FAR_TOKEN ! its value is sent to http://far.example/agent",
+        "agents.far.url: http://far.example/agent ! not encrypted",
+        "agents.known.profile: claude --flag",
+        "agents.played.script: stafette play agents/played.toml",
+        "agents.writer.command: sh -c 'echo one; ./two.sh'",
+        "agents.writer.env: $GITHUB_TOKEN",
+        "agents.writer.needs.title: 'A title'",
+        "agents.writer.prompt: 'Follow me'",
+        "agents.writer.role: Writes",
+        "agents.writer.sandbox: strict: complete, or it does not start",
+        "changes.validate: cargo test",
+        "coordination.folder: .git/hooks ! in git's own folder",
+        "deny[1] far → writer: Never",
+        "generations.context: data/context.json",
+        "hooks[1] on before_run: $HOOK_TOKEN",
+        "hooks[1] on before_run: ./check.sh",
+        "knowledge.calendar.password_env: $GITHUB_TOKEN ! its value is sent to https://calendar.example/dav",
+        "knowledge.calendar.url: https://calendar.example/dav",
+        "knowledge.calendar.user_env: $CALENDAR_USER ! its value is sent to https://calendar.example/dav",
+        "knowledge.constitution: ../constitution.md ! outside the project",
+        "knowledge.goals: goals.toml",
+        "knowledge.neo4j.password_env: $GRAPH_PASSWORD ! its value is sent to bolt://graph.example:7687",
+        "knowledge.neo4j.uri: bolt://graph.example:7687 ! not encrypted",
+        "notify.link: https://page.example",
+        "notify.ntfy.token_env: $NTFY_TOKEN ! its value is sent to https://ntfy.example/",
+        "notify.ntfy: https://ntfy.example/team",
+        "notify.webhook.secret_env: $WEBHOOK_SECRET",
+        "notify.webhook: https://hook.example/in",
+        "routes[1] writer → far: 'It knows'",
+        "self.build: make",
+        "self.program: bin/own",
+        "self.prove: make prove",
+        "self.start: bin/own",
+        "server.bind: 0.0.0.0:7400 ! reachable from other machines",
+        "server.hosts: team.example ! web pages under this name can talk to the daemon",
+        "server.push: http://127.0.0.1:9000",
+        "server.tls_cert: /etc/tls/cert.pem ! outside the project",
+        "server.tls_key: tls/key.pem",
+        "store.url_env: $DATABASE_URL ! its value is connected to",
+        "telemetry.headers.authorization: $OTLP_TOKEN ! its value is sent to http://127.0.0.1:4318",
+        "telemetry.otlp: http://127.0.0.1:4318",
+        "triggers.issue.request: 'Fix {payload.title}'",
+        "triggers.issue: $HOOK_SECRET",
+        "triggers.issue: by POST /v1/triggers/issue",
+        "triggers.nightly.request: 'Clean up'",
+        "triggers.nightly: by the clock: '0 3 * * *' in Europe/Vienna, also for missed times",
+        "workflow.trust_bare_frames: true ! text that an agent merely prints moves work",
+    ];
+    for line in expected {
+        assert!(lines.iter().any(|found| found == line), "{line}\n{}", lines.join("\n"));
+    }
+}
+
+#[test]
+fn b_20_a_workflow_without_powers_of_its_own_shows_none() {
+    let text = "[workflow]\nname = \"x\"\nentry = \"one\"\n[agents.one]\nrunner = \"external\"\n";
+    assert_eq!(shown(text), Vec::<String>::new());
+}
+
+#[test]
+fn b_20_a_path_is_outside_however_it_is_written() {
+    for path in ["/x", "../x", "a/../../x", "./.."] {
+        assert_eq!(dangers_of(path), [Danger::Outside], "{path}");
+    }
+    for path in ["x", "./x/y", "a/../x", "..x"] {
+        assert_eq!(dangers_of(path), [], "{path}");
+    }
+    assert_eq!(dangers_of("sub/.GIT/hooks"), [Danger::Git]);
+}
+
+#[test]
+fn b_20_only_this_machine_is_this_machine() {
+    for host in ["127.0.0.1", "127.0.0.1:80", "localhost:1", "[::1]:80", "::1", "127.1.2.3"] {
+        assert!(is_loopback(host), "{host}");
+    }
+    for host in
+        ["0.0.0.0:80", "[::]:80", "127.evil.example", "10.0.0.1", "localhost.evil.example", ""]
+    {
+        assert!(!is_loopback(host), "{host}");
+    }
+}
