@@ -67,6 +67,8 @@ const BEHIND: Duration = Duration::from_secs(1);
 pub struct Settings {
     /// The folder that agents work in.
     pub project: PathBuf,
+    /// The folder for what is kept beside the runs: changes, worktrees, the team's own program.
+    pub state: PathBuf,
     /// A folder for notes about running turns.
     pub scratch: PathBuf,
     /// This program, to play scripts with.
@@ -407,7 +409,7 @@ impl Engine {
     /// # Errors
     /// When there is no such handoff.
     pub async fn why(&self, run: RunId, handoff: HandoffId) -> Result<Explanation, EngineError> {
-        let (view, _) = self.view(run).await?;
+        let (view, trouble) = self.view(run).await?;
         let mut legs = Vec::new();
         let mut next = Some(handoff);
         while let Some(id) = next {
@@ -421,7 +423,7 @@ impl Engine {
             legs.push(Leg { id, state: row.state, handoff, events });
         }
         legs.reverse();
-        let outcome = match (&view.why, &view.waiting_on) {
+        let outcome = match (view.why.as_ref().or(trouble.as_ref()), &view.waiting_on) {
             (Some(why), _) => format!("{}: {why}", view.status),
             (None, Some(on)) => format!("{} for {on}", view.status),
             (None, None) => view.status,
@@ -533,10 +535,12 @@ impl Engine {
         }
     }
 
-    /// How many runs wait for [`Engine::release`].
+    /// How many runs wait for [`Engine::release`], or were not trusted at the last one.
     #[must_use]
     pub fn stopped_runs(&self) -> usize {
-        if *self.released.borrow() { 0 } else { self.lock().len() }
+        let released = *self.released.borrow();
+        let waits = |handle: &&Handle| !released || handle.shown.borrow().is_stopped;
+        self.lock().values().filter(waits).count()
     }
 
     /// Takes a run over, with the turns of all runs that an earlier process has left.
@@ -570,7 +574,8 @@ impl Engine {
     pub(crate) fn spawn(&self, driver: Driver, first: First) {
         let run = driver.run().id;
         let (queue, receiver) = mpsc::channel(QUEUE);
-        let shown = Shown { run: Arc::new(driver.run().clone()), trouble: None };
+        let run_now = Arc::new(driver.run().clone());
+        let shown = Shown { run: run_now, trouble: None, is_stopped: false };
         let (show, shown) = watch::channel(shown);
         let task = Task {
             driver,
@@ -584,6 +589,7 @@ impl Engine {
             stopping: self.stopping.subscribe(),
             released: self.released.subscribe(),
             held: false,
+            distrust: None,
             skipped: clock::skipped(),
         };
         self.lock().insert(run, Handle { queue, shown });

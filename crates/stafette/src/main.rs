@@ -8,6 +8,7 @@ mod exit;
 mod log;
 mod output;
 mod project;
+mod state;
 mod store;
 mod trust;
 mod window;

@@ -5402,7 +5402,7 @@ export interface components {
             /** @description The host names that browsers and programs may use, besides those of this machine. */
             hosts?: string[];
         };
-        /** @description The storage of the runs, if it is not the file in `.stafette`. */
+        /** @description The storage of the runs, if it is not the file in the project's state. */
         Store: {
             /**
              * @description The environment variable with the address of a PostgreSQL database, such as

@@ -23,7 +23,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Run) -> Result<Exit, 
         let client = daemon::reach(&project).await?;
         return start(context, &client, &arguments).await;
     }
-    let client = Client::new(&project.socket());
+    let client = Client::new(&project.socket()?);
     let ready = Arc::new(Notify::new());
     let told = ready.clone();
     let (inside, output) = (project.clone(), context.output);

@@ -47,7 +47,7 @@ pub(super) async fn follow(
         while client.get::<RunView>(&run_path(Some(&run), "")).await.is_err() {
             if since.elapsed() > patience {
                 return Err(Failure::failed("The next generation does not begin")
-                    .fix("see .stafette/daemon.log"));
+                    .fix("see the daemon's log; `stafette state` says where it is"));
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -64,7 +64,8 @@ async fn handed_over(client: &Client, run: &str) -> Result<GenerationHandedOver,
         }
         tokio::time::sleep(LOOK).await;
     }
-    Err(Failure::failed("The generation does not hand over").fix("see .stafette/daemon.log"))
+    Err(Failure::failed("The generation does not hand over")
+        .fix("see the daemon's log; `stafette state` says where it is"))
 }
 
 fn now() -> i64 {
