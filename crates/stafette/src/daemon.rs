@@ -164,12 +164,14 @@ async fn wait_until_down(project: &Project, client: &Client) -> Result<(), Failu
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let pid = ground::holder(project);
-    Err(Failure::new(Exit::NoDaemon, format!("The daemon (pid {pid}) does not end")).fix(format!(
-        "see {}, end it with `kill -KILL {pid}`, and try again: nothing that it acknowledged is \
-         lost",
-        project.log().display()
-    )))
+    let (pid, root) = (ground::holder(project), project.root.display());
+    let find = match pid.as_str() {
+        // One of an older release says nothing in the lock.
+        "?" => format!("find it with `fuser {root}`, end it"),
+        pid => format!("see {}, end it with `kill -KILL {pid}`", project.log().display()),
+    };
+    Err(Failure::new(Exit::NoDaemon, format!("The daemon (pid {pid}) does not end"))
+        .fix(format!("{find}, and try again: nothing that it acknowledged is lost")))
 }
 
 /// Returns once the daemon with this process id no longer holds the project. It answers as long as

@@ -329,8 +329,10 @@ fn b_20_a_person_has_an_older_state_moved_with_its_worktrees() {
     });
     let run = view["run"].as_str().expect("a run");
     let branch = format!("stafette/result/{}", &run[run.len() - 8..]);
+    // Its work is left on a branch, in the moment after.
     let show = format!("{branch}:work.txt");
-    git(&world.project(), &["show", &show]);
+    let shown = || world.command("git").args(["show", &show]).output().expect("git");
+    until_so("the branch", || shown().status.success());
 }
 
 #[test]
