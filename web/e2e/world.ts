@@ -1,7 +1,7 @@
 // A real daemon in a project of its own, and a real browser at the daemon's own door.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -110,7 +110,8 @@ export class Project {
   }
 
   get socket(): string {
-    return join(this.folder, '.stafette/daemon.sock')
+    const lock = readFileSync(join(this.folder, '.stafette/lock'), 'utf8')
+    return (JSON.parse(lock) as { socket: string }).socket
   }
 
   isUp(): Promise<boolean> {

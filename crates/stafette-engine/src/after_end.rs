@@ -37,7 +37,7 @@ impl Engine {
             match self.store().append(step.batch()).await {
                 Ok(position) => {
                     crash::point();
-                    mirror(&self.settings().project, &step.events).await;
+                    mirror(self.settings(), &step.events).await;
                     self.bump(position);
                     return Ok(reply);
                 }

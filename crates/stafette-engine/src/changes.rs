@@ -10,8 +10,6 @@ mod review;
 mod talk;
 pub mod telling;
 
-use std::path::{Path, PathBuf};
-
 use stafette_agents::tell;
 use stafette_core::change::{Author, Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
 use stafette_core::redact::Redact;
@@ -24,11 +22,6 @@ use crate::{Engine, EngineError};
 
 pub use hold::Hand;
 pub use talk::Heard;
-
-/// The folder in which changes are stored.
-fn home(project: &Path) -> PathBuf {
-    project.join(".stafette")
-}
 
 impl Engine {
     /// Runs an operation on the project's changes. It completes even if the caller goes away, and
@@ -44,7 +37,7 @@ impl Engine {
         T: Send + 'static,
         F: Future<Output = Result<T, ChangeError>>,
     {
-        with(&self.settings().project, work).await
+        with(self.settings(), work).await
     }
 
     /// The agent that a process belongs to, with the handoff it works on, if any.
@@ -76,17 +69,17 @@ impl Engine {
 
 /// Runs an operation on the changes of a project, on a thread that may block.
 async fn with<T, F>(
-    project: &Path,
+    settings: &Settings,
     work: impl FnOnce(Changes) -> F + Send + 'static,
 ) -> Result<T, ChangeError>
 where
     T: Send + 'static,
     F: Future<Output = Result<T, ChangeError>>,
 {
-    let project = project.to_owned();
+    let (project, state) = (settings.project.clone(), settings.state.clone());
     let runtime = tokio::runtime::Handle::current();
     let work = tokio::task::spawn_blocking(move || {
-        let changes = Changes::open(&project, &home(&project))?;
+        let changes = Changes::open(&project, &state)?;
         runtime.block_on(work(changes))
     });
     work.await.unwrap_or(Err(ChangeError::Busy))
@@ -117,20 +110,20 @@ pub(crate) async fn take_in(
     // It is written to disk before the run receives it.
     proposal.reason.redact(&settings.redactor);
     let rules = rules.clone();
-    with(&settings.project, async move |changes| changes.propose(proposal, &rules).await).await
+    with(settings, async move |changes| changes.propose(proposal, &rules).await).await
 }
 
 /// Marks that the run knows a change in its present state. If that fails, it is reported again
 /// later.
-pub(crate) async fn told(project: &Path, change: Change) {
-    let told = with(project, async move |changes| changes.told(&change).await).await;
+pub(crate) async fn told(settings: &Settings, change: Change) {
+    let told = with(settings, async move |changes| changes.told(&change).await).await;
     if let Err(error) = told {
         tracing::warn!(%error, "a change will be told again");
     }
 }
 
 /// Writes to the sets the decisions that people recorded in the run.
-pub(crate) async fn mirror(project: &Path, events: &[Recorded]) {
+pub(crate) async fn mirror(settings: &Settings, events: &[Recorded]) {
     let word = |event: &Event| match event {
         Event::Team(TeamEvent::ChangeSettled(settled)) => {
             matches!(settled.status, ChangeStatus::Approved | ChangeStatus::Refused)
@@ -143,7 +136,7 @@ pub(crate) async fn mirror(project: &Path, events: &[Recorded]) {
     if words.is_empty() {
         return;
     }
-    let written = with(project, async move |changes| {
+    let written = with(settings, async move |changes| {
         for event in &words {
             match event {
                 Event::Team(TeamEvent::ChangeSettled(settled)) => {
@@ -189,12 +182,12 @@ pub(crate) enum NoChange {
 
 /// Proposes the outcome of a run, once.
 pub(crate) async fn propose(
-    project: &Path,
+    settings: &Settings,
     worktrees: &Worktrees,
     run: &Run,
     last: &Worktree,
 ) -> Result<Option<Change>, NoChange> {
-    let changes = Changes::open(project, &home(project))?;
+    let changes = Changes::open(&settings.project, &settings.state)?;
     if changes.list()?.iter().any(|change| change.author.run == Some(run.id)) {
         return Ok(None);
     }

@@ -411,7 +411,7 @@ impl Pump {
                 let input = Input::Team(TeamInput::ProposeChange { turn, set });
                 crash::point();
                 if self.keep(input).await {
-                    changes::told(&self.settings.project, change).await;
+                    changes::told(&self.settings, change).await;
                 }
             }
             Err(error) => {

@@ -68,6 +68,8 @@ const BEHIND: Duration = Duration::from_secs(1);
 pub struct Settings {
     /// The folder that agents work in.
     pub project: PathBuf,
+    /// The folder for what is kept beside the runs: changes, worktrees, the team's own program.
+    pub state: PathBuf,
     /// A folder for notes about running turns.
     pub scratch: PathBuf,
     /// This program, to play scripts with.
@@ -286,8 +288,8 @@ impl Engine {
 
     /// The view, marked if nothing of its run is started at the moment.
     fn or_stopped(&self, view: RunView) -> RunView {
-        let is_held = self.is_held() && self.lock().contains_key(&view.run);
-        let stopped = !view.is_over() && (is_held || self.damaged.of(view.run).is_some());
+        let waits = self.is_stopped(view.run) || self.damaged.of(view.run).is_some();
+        let stopped = waits && !view.is_over();
         RunView { stopped, ..view }
     }
 
@@ -416,7 +418,7 @@ impl Engine {
     /// # Errors
     /// When there is no such handoff.
     pub async fn why(&self, run: RunId, handoff: HandoffId) -> Result<Explanation, EngineError> {
-        let (view, _) = self.view(run).await?;
+        let (view, trouble) = self.view(run).await?;
         let mut legs = Vec::new();
         let mut next = Some(handoff);
         while let Some(id) = next {
@@ -430,8 +432,8 @@ impl Engine {
             legs.push(Leg { id, state: row.state, handoff, events });
         }
         legs.reverse();
-        let outcome = match (&view.why, &view.waiting_on) {
-            _ if view.stopped => "stopped".to_owned(),
+        let outcome = match (view.why.as_ref().or(trouble.as_ref()), &view.waiting_on) {
+            _ if view.stopped => trouble.unwrap_or_else(|| "stopped".to_owned()),
             (Some(why), _) => format!("{}: {why}", view.status),
             (None, Some(on)) => format!("{} for {on}", view.status),
             (None, None) => view.status,
@@ -543,10 +545,17 @@ impl Engine {
         }
     }
 
-    /// How many runs wait for [`Engine::release`].
+    /// How many runs wait for [`Engine::release`], or were not trusted at the last one.
     #[must_use]
     pub fn stopped_runs(&self) -> usize {
-        if self.is_held() { self.lock().len() } else { 0 }
+        let waits = |handle: &&Handle| self.is_held() || handle.shown.borrow().is_stopped;
+        self.lock().values().filter(waits).count()
+    }
+
+    /// True if a run that is not over waits to be continued.
+    pub(crate) fn is_stopped(&self, run: RunId) -> bool {
+        let waits = |handle: &Handle| self.is_held() || handle.shown.borrow().is_stopped;
+        self.lock().get(&run).is_some_and(waits)
     }
 
     /// True until [`Engine::release`].
@@ -587,7 +596,8 @@ impl Engine {
         let run = driver.run().id;
         self.learn_variables(&driver.run().workflow);
         let (queue, receiver) = mpsc::channel(QUEUE);
-        let shown = Shown { run: Arc::new(driver.run().clone()), trouble: None };
+        let run_now = Arc::new(driver.run().clone());
+        let shown = Shown { run: run_now, trouble: None, is_stopped: false };
         let (show, shown) = watch::channel(shown);
         let task = Task {
             driver,
@@ -601,6 +611,7 @@ impl Engine {
             stopping: self.stopping.subscribe(),
             released: self.released.subscribe(),
             held: false,
+            distrust: None,
             skipped: clock::skipped(),
         };
         self.lock().insert(run, Handle { queue, shown });

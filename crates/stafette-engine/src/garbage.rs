@@ -51,20 +51,33 @@ impl From<Collected> for Cleared {
 }
 
 /// Clears away what is left of runs that have ended; does nothing in a project that never had
-/// worktrees.
+/// worktrees. `state` is the folder of its state.
 ///
 /// # Errors
 /// When the worktrees cannot be read.
 pub async fn clear(
     project: &Path,
+    state: &Path,
     is_living: impl Fn(RunId) -> bool,
 ) -> Result<Option<Cleared>, WorktreeError> {
-    let home = home(project);
+    let home = home(state);
     if !home.is_dir() {
         return Ok(None);
     }
     let worktrees = Worktrees::new(project, &home).await?;
     collect(&worktrees, is_living).await.map(Some)
+}
+
+/// Tells git where the worktrees are, after the state was moved; does nothing where there are none.
+///
+/// # Errors
+/// When git does not find them.
+pub async fn repair(project: &Path, state: &Path) -> Result<(), WorktreeError> {
+    let home = home(state);
+    if !home.is_dir() {
+        return Ok(());
+    }
+    Worktrees::new(project, &home).await?.repair().await
 }
 
 pub(crate) async fn collect(
@@ -76,7 +89,7 @@ pub(crate) async fn collect(
     Ok(worktrees.gc(&quota, is_living, SystemTime::now()).await?.into())
 }
 
-/// The folder of a project's worktrees.
-pub(crate) fn home(project: &Path) -> PathBuf {
-    project.join(".stafette/worktrees")
+/// The folder of a project's worktrees, in the folder of its state.
+pub(crate) fn home(state: &Path) -> PathBuf {
+    state.join("worktrees")
 }

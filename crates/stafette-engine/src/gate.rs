@@ -1,5 +1,6 @@
 //! Inspects the inputs of a run before they are decided: the proposals of agents and the answers of
-//! people. The findings become part of the input, so that a replay needs no gate.
+//! people. The findings become part of the input, so that a replay needs no gate. It also says
+//! whether a workflow is trusted.
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -30,6 +31,16 @@ pub struct Answered<'a> {
 
 /// Inspects inputs before they are decided.
 pub trait Gate: Debug + Send + Sync {
+    /// Checks that what this workflow names may be run: asked before a run begins, and again before
+    /// one of an earlier process continues.
+    ///
+    /// # Errors
+    /// The reason why not, and what to do; nothing of the run is started.
+    fn trusts(&self, workflow: &Workflow) -> Result<(), String> {
+        let _ = workflow;
+        Ok(())
+    }
+
     /// Checks that runs of this workflow can be inspected as it demands.
     ///
     /// # Errors

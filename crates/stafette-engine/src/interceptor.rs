@@ -52,6 +52,14 @@ pub trait Interceptor: Debug + Send + Sync {
 }
 
 impl Engine {
+    /// Checks that what a workflow names may be run.
+    ///
+    /// # Errors
+    /// The reason why not.
+    pub fn trusts(&self, workflow: &Workflow) -> Result<(), String> {
+        self.gate().map_or(Ok(()), |gate| gate.trusts(workflow))
+    }
+
     /// Asks whether a run may begin, and returns the alerts for it.
     pub(crate) async fn ask(&self, created: &RunCreated) -> Result<Vec<String>, EngineError> {
         let RunCreated { run, workflow, request, by, .. } = created;
@@ -62,6 +70,7 @@ impl Engine {
         &self,
         beginning: Beginning<'_>,
     ) -> Result<Vec<String>, EngineError> {
+        self.trusts(beginning.workflow).map_err(|why| EngineError::Objected { why })?;
         if let Some(gate) = self.gate() {
             gate.begins(beginning.workflow).map_err(|why| EngineError::Objected { why })?;
         }

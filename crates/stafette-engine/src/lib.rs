@@ -70,7 +70,9 @@ pub use phases::{PhaseLine, PhasesView};
 pub use record::{HandoffView, Held, RunView};
 pub use stafette_store::{Entry, HandoffRow, Stored};
 pub use stafette_workspace::changes::{FileDiff, Hunk, Left, Line, Report};
-pub use stafette_workspace::{ChangeError, Changes, Renewal, RenewalError, Stage};
+pub use stafette_workspace::{
+    ChangeError, Changes, GitError, Provenance, Renewal, RenewalError, Stage, provenance,
+};
 pub use terminals::{
     BadSize, InputError, Piece, Recording, RecordingError, RecordingLines, ResizeError, Snapshot,
     Subscription, Terminal, TerminalError, TerminalState, TerminalView,

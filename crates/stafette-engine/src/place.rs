@@ -64,7 +64,7 @@ impl Places {
         }
         let mut change = None;
         if let Some(last) = &last {
-            let proposed = changes::propose(&self.settings.project, worktrees, run, last).await;
+            let proposed = changes::propose(&self.settings, worktrees, run, last).await;
             // The branch has the work in any case; a failed proposal is no reason to fail.
             let unfit = |error| {
                 tracing::warn!(run = %run.id, %error, "the result is no change, only a branch");
@@ -84,7 +84,7 @@ impl Places {
     /// Clears away the worktrees of runs that have ended, unless another process is doing so.
     /// Errors are only logged.
     pub(crate) async fn clear(&self, is_living: impl Fn(RunId) -> bool) {
-        let home = garbage::home(&self.settings.project);
+        let home = garbage::home(&self.settings.state);
         let Ok(_alone) = self.clearing.try_lock() else { return };
         if !home.is_dir() {
             return;
@@ -108,7 +108,7 @@ impl Places {
     }
 
     async fn worktrees(&self) -> Result<&Worktrees, WorktreeError> {
-        let home = garbage::home(&self.settings.project);
+        let home = garbage::home(&self.settings.state);
         self.worktrees.get_or_try_init(|| Worktrees::new(&self.settings.project, &home)).await
     }
 }

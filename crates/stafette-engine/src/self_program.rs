@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
 use crate::changes::to_the_end;
+use crate::engine::Settings;
 use crate::{Engine, EngineError, Hand, crash};
 
 /// The variable that the program and all its descendants carry: it names the project.
@@ -38,9 +39,10 @@ pub(crate) struct ManagedProgram {
 
 impl ManagedProgram {
     /// Starts it. Returns the reason as an error if it does not stay up.
-    async fn start(&self, project: &Path, own: &Own) -> Result<(), String> {
+    async fn start(&self, settings: &Settings, own: &Own) -> Result<(), String> {
         let Some((program, arguments)) = own.start.split_first() else { return Ok(()) };
-        let home = home(project);
+        let project = &settings.project;
+        let home = settings.state.join("self");
         let log = home.join("program.log");
         let failed = |error: io::Error| format!("`{program}` does not start: {error}");
         stafette_disk::folder(&home).map_err(failed)?;
@@ -83,10 +85,6 @@ impl ManagedProgram {
     }
 }
 
-fn home(project: &Path) -> PathBuf {
-    project.join(".stafette/self")
-}
-
 /// Writes down the process id, for people who look for it.
 fn note(home: &Path, child: &Child) -> io::Result<()> {
     let Some(pid) = child.id() else { return Ok(()) };
@@ -126,7 +124,7 @@ impl Engine {
             Ok(Some(change)) => tracing::warn!(%change, "its renewal was cut off; taken back"),
             Err(error) => return Err(error.to_string()),
         }
-        program.start(&project, own).await
+        program.start(self.settings(), own).await
     }
 
     /// Ends the team's own program.
@@ -180,19 +178,19 @@ impl Engine {
     ) -> Result<Renewal, RenewalError> {
         let program = self.own().clone();
         let _one = program.renewing.lock().await;
-        let project = self.settings().project.clone();
+        let settings = self.settings().clone();
         let running = program.clone();
         self.with_renewals(async move |renewals, changes| {
             let replace = async || {
                 running.stop().await;
-                running.start(&project, &own).await
+                running.start(&settings, &own).await
             };
             let renewed = renewals.renew(&changes, change, (&own, &rules), replace).await;
             let back = !matches!(&renewed, Ok(renewal) if renewal.stage == Stage::Done);
             let down = running.running.lock().await.is_none();
             if back
                 && down
-                && let Err(why) = running.start(&project, &own).await
+                && let Err(why) = running.start(&settings, &own).await
             {
                 tracing::error!(%why, "the old program does not start any more");
             }
@@ -210,9 +208,9 @@ impl Engine {
         T: Send + 'static,
         F: Future<Output = Result<T, RenewalError>>,
     {
-        let project = self.settings().project.clone();
+        let Settings { project, state, .. } = self.settings().clone();
         let done = self.changes(async move |changes| {
-            let renewals = Renewals::open(&project, &project.join(".stafette"));
+            let renewals = Renewals::open(&project, &state);
             Ok(work(renewals, changes).await)
         });
         done.await?

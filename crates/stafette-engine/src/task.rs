@@ -64,6 +64,8 @@ pub(crate) struct Shown {
     pub(crate) run: Arc<Run>,
     /// The reason why it cannot continue at the moment; `None` when it can.
     pub(crate) trouble: Option<String>,
+    /// True if it waits to be continued, whatever the others do.
+    pub(crate) is_stopped: bool,
 }
 
 /// The way a task begins.
@@ -88,8 +90,19 @@ pub(crate) struct Task {
     pub(crate) released: watch::Receiver<bool>,
     /// True while it waits for the engine to let it continue.
     pub(crate) held: bool,
+    /// Why the gate does not trust what it would start; `None` when it does, or was not asked yet.
+    pub(crate) distrust: Option<String>,
     /// The time skipped by the clock that the run has accounted for.
     pub(crate) skipped: Millis,
+}
+
+/// Returns once the engine lets its runs continue; with `again`, once it does so another time.
+async fn released(released: &mut watch::Receiver<bool>, again: bool) {
+    // An engine that is gone stops its tasks another way.
+    let _ = match again {
+        true => released.changed().await.map(drop),
+        false => released.wait_for(|released| *released).await.map(drop),
+    };
 }
 
 impl Task {
@@ -144,27 +157,40 @@ impl Task {
                     None,
                 )])
                 .await;
-                changes::told(&self.context.settings.project, change).await;
+                changes::told(&self.context.settings, change).await;
             }
         }
     }
 
-    /// Waits until the engine lets its runs continue. Inputs that arrive meanwhile are recorded,
-    /// and nothing is started for them.
+    /// Waits until the engine lets its runs continue, and the gate trusts this one. Inputs that
+    /// arrive meanwhile are recorded, and nothing is started for them.
     async fn hold(&mut self) {
         while !self.driver.run().status().is_final() {
             let mut messages = Vec::new();
+            let again = self.distrust.is_some();
             let count = tokio::select! {
                 biased;
                 _ = self.stopping.wait_for(|stop| *stop) => return,
-                _ = self.released.wait_for(|released| *released) => break,
-                count = self.queue.recv_many(&mut messages, AT_ONCE) => count,
+                () = released(&mut self.released, again) => None,
+                count = self.queue.recv_many(&mut messages, AT_ONCE) => Some(count),
             };
-            if count == 0 {
-                break;
+            match count {
+                None if self.is_trusted() => break,
+                None => self.show(None),
+                Some(0) => break,
+                Some(_) => self.handle(messages).await,
             }
-            self.handle(messages).await;
         }
+    }
+
+    /// Asks the gate whether what the run would start is trusted, and notes why not.
+    fn is_trusted(&mut self) -> bool {
+        let (run, gate) = (self.driver.run(), self.context.gate.as_ref());
+        self.distrust = gate.and_then(|gate| gate.trusts(&run.workflow).err());
+        if let Some(why) = &self.distrust {
+            tracing::warn!(run = %run.id, why, "it stays stopped");
+        }
+        self.distrust.is_none()
     }
 
     /// Waits for messages or for the deadline. `None` when it is time to stop.
@@ -217,7 +243,7 @@ impl Task {
                     let replies = std::mem::take(&mut step.replies);
                     self.carry_out(step);
                     self.context.locks.mind(self.driver.run()).await;
-                    changes::mirror(&self.context.settings.project, &events).await;
+                    changes::mirror(&self.context.settings, &events).await;
                     self.announce(stored, &events);
                     return answer(messages, replies);
                 }
@@ -304,7 +330,10 @@ impl Task {
     }
 
     fn show(&self, trouble: Option<String>) {
-        self.shown.send_replace(Shown { run: Arc::new(self.driver.run().clone()), trouble });
+        let (run, is_stopped) = (Arc::new(self.driver.run().clone()), self.distrust.is_some());
+        let trouble =
+            trouble.or_else(|| self.distrust.as_ref().map(|why| format!("stopped: {why}")));
+        self.shown.send_replace(Shown { run, trouble, is_stopped });
     }
 
     /// Loads the run as the store has it: after a failure that is the only truth. Turns in progress

@@ -123,6 +123,15 @@ impl Folder {
         Ok(found)
     }
 
+    /// Returns when a file came to its place, in milliseconds: a copy or a move is new, however old
+    /// its content is. Without a place it is one beside the four folders.
+    pub(crate) fn arrived(&self, place: Option<Place>, name: &str) -> io::Result<u64> {
+        let folder = place.map_or(&self.root, |place| self.at(place));
+        let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let seconds = u64::try_from(stat.st_ctime).unwrap_or(0);
+        Ok(seconds * 1000 + u64::try_from(stat.st_ctime_nsec).unwrap_or(0) / 1_000_000)
+    }
+
     pub(crate) fn read(&self, place: Place, name: &str) -> io::Result<Vec<u8>> {
         read(self.at(place), name)
     }

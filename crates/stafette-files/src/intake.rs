@@ -9,17 +9,18 @@ use stafette_core::{
 use stafette_engine::EngineError;
 
 use crate::folder::{Kind, MAX_FILE, Place, Seen};
+use crate::origin::Origin;
 use crate::{Coordination, SETTLES};
 
 /// Reason why a file is not accepted.
 #[derive(Debug)]
-struct Rejection {
+pub(crate) struct Rejection {
     code: &'static str,
-    reason: String,
+    pub(crate) reason: String,
 }
 
 impl Rejection {
-    fn new(code: &'static str, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(code: &'static str, reason: impl Into<String>) -> Self {
         Rejection { code, reason: reason.into() }
     }
 }
@@ -76,6 +77,11 @@ impl Coordination {
                 let _ = self.folder.remove(Place::Pending, name);
             }
             return true;
+        }
+        match self.origin(Some(Place::Pending), name).await {
+            Ok(Origin::Here) => {}
+            Ok(Origin::NotKnownYet) => return false,
+            Err(rejection) => return self.turn_away(name, &rejection, Some(value)),
         }
         match self.taken(name, &value).await {
             Ok(Taken::Mirrored) => {

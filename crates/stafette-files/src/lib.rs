@@ -11,6 +11,7 @@
 //!   else in them is overwritten.
 //! - No link is followed, nothing is read past its limit, and every write is atomic.
 //! - No dropped file is lost: it is accepted, or in `rejected` with the reason beside it.
+//! - What came with the repository, or was there before the project's state, starts nothing.
 //!
 //! Absent on purpose: rules about handoffs. They belong to the engine.
 
@@ -18,6 +19,7 @@ mod folder;
 mod intake;
 mod mirror;
 mod moves;
+mod origin;
 mod state;
 
 use std::collections::{BTreeMap, HashMap};
@@ -46,6 +48,10 @@ pub struct Coordination {
     engine: Engine,
     workflow: Arc<ReadWorkflow>,
     folder: Folder,
+    /// The path of the folder, to ask git about.
+    at: PathBuf,
+    /// When the project's state was made, in milliseconds: files from before are not taken.
+    since: u64,
     state: StateFile,
     /// Folder and name of the file of each handoff.
     known: HashMap<(RunId, HandoffId), (Place, String)>,
@@ -63,7 +69,8 @@ impl std::fmt::Debug for Coordination {
 
 impl Coordination {
     /// Opens the folder `at`, and creates what is missing; `memory` is the file that keeps what we
-    /// wrote, `keep` the number of files of ended handoffs to keep.
+    /// wrote, `keep` the number of files of ended handoffs to keep. Files from before `since`, in
+    /// milliseconds, are not taken.
     ///
     /// # Errors
     /// When it cannot be created or is not a real folder.
@@ -73,11 +80,12 @@ impl Coordination {
         at: &Path,
         memory: PathBuf,
         keep: usize,
+        since: u64,
     ) -> std::io::Result<Coordination> {
         let folder = Folder::open(at)?;
         let state = StateFile::open(folder.root()?, memory);
-        let (known, seen) = (HashMap::new(), HashMap::new());
-        Ok(Coordination { engine, workflow, folder, state, known, seen, keep })
+        let (known, seen, at) = (HashMap::new(), HashMap::new(), at.to_owned());
+        Ok(Coordination { engine, workflow, folder, at, since, state, known, seen, keep })
     }
 
     /// Watches and mirrors until the engine is gone.

@@ -9,7 +9,8 @@ use stafette_engine::{Engine, EngineError};
 
 use crate::Coordination;
 use crate::folder::Place;
-use crate::intake::ours;
+use crate::intake::{Rejection, ours};
+use crate::origin::Origin;
 
 impl Coordination {
     /// Handles a file that appeared or changed in a folder that only we write to, usually by a
@@ -21,8 +22,17 @@ impl Coordination {
         if self.known.get(&(run, handoff)).is_some_and(|known| *known == (place, name.to_owned())) {
             return true;
         }
-        if let Err(error) = self.act(place, run, handoff, &value).await {
-            tracing::warn!(%error, name, folder = place.name(), "this move is not taken");
+        match self.origin(Some(place), name).await {
+            Ok(Origin::Here) => {
+                if let Err(error) = self.act(place, run, handoff, &value).await {
+                    tracing::warn!(%error, name, folder = place.name(), "this move is not taken");
+                }
+            }
+            Ok(Origin::NotKnownYet) => return false,
+            Err(Rejection { reason, .. }) => {
+                tracing::warn!(reason, name, folder = place.name(), "this move is not taken");
+                return true;
+            }
         }
         // In any case the file goes to the folder of its handoff.
         self.mirror(run, handoff).await;

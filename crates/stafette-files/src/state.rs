@@ -15,6 +15,8 @@ use stafette_core::wire::state::{AgentEntry, CurrentWorkflow, SharedState};
 use stafette_core::{Fields, Input, Kind, Offer, Party, Question, Reason, Reply, Run};
 
 use crate::folder::{Seen, look, read, write};
+use crate::intake::Rejection;
+use crate::origin::Origin;
 use crate::{Coordination, SETTLES};
 
 const NAME: &str = "state.json";
@@ -98,7 +100,17 @@ impl Coordination {
             // conflict is reported only once.
             return;
         }
-        let merged = merge(&self.state.ours, &truth, &theirs);
+        let mut merged = merge(&self.state.ours, &truth, &theirs);
+        if !merged.conflicts.is_empty() {
+            match self.origin(None, NAME).await {
+                Ok(Origin::Here) => {}
+                Ok(Origin::NotKnownYet) => return,
+                Err(Rejection { reason, .. }) => {
+                    tracing::warn!(reason, "nobody is asked about state.json");
+                    merged.conflicts.clear();
+                }
+            }
+        }
         for key in &merged.conflicts {
             tracing::warn!(key, "state.json was changed where it must not be");
         }

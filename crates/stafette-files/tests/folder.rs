@@ -44,6 +44,7 @@ impl Room {
         let folder = tempfile::tempdir().expect("a folder");
         let settings = Settings {
             project: folder.path().to_owned(),
+            state: folder.path().join("state"),
             scratch: folder.path().join("scratch"),
             program: "unused".into(),
             socket: "unused".into(),
@@ -55,7 +56,7 @@ impl Room {
         let memory = folder.path().join("memory/state.json");
         let read = Arc::new(|| Ok(workflow()));
         let coordination =
-            Coordination::open(engine.clone(), read, &at, memory, keep).expect("opens");
+            Coordination::open(engine.clone(), read, &at, memory, keep, 0).expect("opens");
         let task = tokio::spawn(coordination.live());
         Room { folder, engine, _task: task }
     }

@@ -188,6 +188,10 @@ impl Follower {
                 return None;
             }
         };
+        if let Err(why) = self.engine.trusts(&state.workflow) {
+            tracing::warn!(%run, why, "hooks of a run that is not trusted are left out");
+            return None;
+        }
         let known = Known { workflow: state.workflow.clone(), request: state.request.clone() };
         if self.known.len() >= REMEMBERED {
             self.known.clear();

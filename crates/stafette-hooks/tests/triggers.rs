@@ -37,6 +37,7 @@ impl World {
         let folder = tempfile::tempdir().expect("a folder");
         let settings = Settings {
             project: folder.path().to_owned(),
+            state: folder.path().to_owned(),
             scratch: folder.path().to_owned(),
             program: "unused".into(),
             socket: "unused".into(),

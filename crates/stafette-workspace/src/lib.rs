@@ -10,12 +10,14 @@
 
 pub mod changes;
 mod git;
+mod provenance;
 mod removal;
 mod renewal;
 pub mod worktree;
 
 pub use changes::{ChangeError, Changes};
 pub use git::GitError;
+pub use provenance::{Provenance, provenance};
 pub use renewal::{Renewal, RenewalError, Renewals, Stage};
 pub use worktree::{Base, Worktree, WorktreeError, Worktrees};
 

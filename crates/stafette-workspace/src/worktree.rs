@@ -171,6 +171,25 @@ struct Note {
 }
 
 impl Worktrees {
+    /// Tells git where the worktrees are, after their folder was moved.
+    pub async fn repair(&self) -> Result<(), WorktreeError> {
+        let folders = |folder: &Path| -> Vec<PathBuf> {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            let is_named = |path: &PathBuf| {
+                path.is_dir()
+                    && path.file_name().is_some_and(|it| !it.as_encoded_bytes().starts_with(b"."))
+            };
+            entries.map(|entry| entry.path()).filter(is_named).collect()
+        };
+        let paths: Vec<PathBuf> = folders(&self.root).iter().flat_map(|run| folders(run)).collect();
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let _turn = self.turn.lock().await;
+        let words = ["worktree", "repair"].map(PathBuf::from).into_iter().chain(paths);
+        Ok(self.shared.git(words).run().await?)
+    }
+
     /// Opens the worktrees of a project that keeps its state in `home`.
     pub async fn new(project: &Path, home: &Path) -> Result<Worktrees, WorktreeError> {
         let ask = ["rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir"];

@@ -153,6 +153,11 @@ pub(crate) enum Command {
     Graph(Graph),
     /// Measure handoffs a second, with the reference beside them.
     Bench(Bench),
+    /// Show where this project's state is kept, or say what becomes of it.
+    State {
+        #[command(subcommand)]
+        action: Option<StateAction>,
+    },
     /// Tidy the store: drop old finished runs and give room back.
     Tidy(Tidy),
     /// Print completions for a shell.
@@ -289,7 +294,7 @@ pub(crate) struct Log {
     /// Only what this agent has to do with.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Print the six events of the coordination protocol, as in .stafette/logs/events.jsonl.
+    /// Print the six events of the coordination protocol, as in logs/events.jsonl of the state.
     #[arg(long)]
     pub(crate) seed_names: bool,
 }
@@ -471,6 +476,15 @@ pub(crate) enum Scope {
     Act,
     /// stop the daemon, give and take back tokens
     Admin,
+}
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub(crate) enum StateAction {
+    /// Take over the state of an older release from .stafette, or keep the state of a folder that
+    /// was restored.
+    Adopt,
+    /// Put this project's state aside, and begin anew.
+    Forget,
 }
 
 #[derive(Debug, Subcommand)]

@@ -187,7 +187,7 @@ impl Client {
         UnixStream::connect(&self.socket).await.map_err(|error| {
             Failure::new(Exit::NoDaemon, "No daemon answers")
                 .because(&error)
-                .fix("start it with `stafette up`; its log is .stafette/daemon.log")
+                .fix("start it with `stafette up`; `stafette state` says where its log is")
         })
     }
 

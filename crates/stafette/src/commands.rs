@@ -35,6 +35,7 @@ mod run;
 mod schema;
 mod send;
 mod shell;
+mod state;
 mod status;
 mod tidy;
 mod token;
@@ -153,6 +154,7 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Graph(arguments) => knowledge::graph(&context, arguments).await,
         Command::Bench(arguments) => bench::run(&context, arguments).await,
         Command::Top => top::run(&context).await,
+        Command::State { action } => state::run(&context, action).await,
         Command::Tidy(arguments) => tidy::run(&context, arguments).await,
         // The commands that need no runtime have been handled already.
         _ => Ok(Exit::Ok),

@@ -2,10 +2,11 @@
 
 mod background_tasks;
 mod door;
-mod ground;
+pub(crate) mod ground;
 mod knowledge_gate;
 mod scrub;
 mod telemetry;
+mod trusted;
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -19,7 +20,7 @@ use stafette_core::redact::Redactor;
 use stafette_engine::{Engine, EngineError, Plugins, Settings, clock, crash};
 use stafette_files::Coordination;
 use stafette_hooks::Hooks;
-use stafette_server::{Edge, Problem, Tokens};
+use stafette_server::{Edge, Problem, ReadWorkflow, Tokens};
 use stafette_stages::{Stages, StagesSettings};
 use stafette_store::Store;
 use stafette_telemetry::rotation;
@@ -34,11 +35,12 @@ use crate::output::Output;
 use crate::project::Project;
 use crate::store::{self, Home};
 use crate::window::Signals;
-use crate::{log, trust};
+use crate::{log, state, trust};
 use background_tasks::BackgroundTasks;
 use door::Wanted;
 use ground::Ground;
 use knowledge_gate::KnowledgeGate;
+use trusted::TrustedWorkflows;
 
 /// The time limit for a daemon's first answer, or its end. One that dies is not waited for, so this
 /// is for machines that are slow, and for stores that are large.
@@ -50,11 +52,19 @@ const TELL: Duration = Duration::from_secs(2);
 /// Connects to the project's daemon, which is started when none runs. Stopped runs stay stopped
 /// until the user acts: looking at them must not start agents.
 pub(crate) async fn reach(project: &Project) -> Result<Client, Failure> {
-    let client = Client::new(&project.socket());
+    tell_older(project).await;
+    let client = Client::new(&project.socket()?);
     if !client.is_up().await? {
         start(project, &client, &["--held"]).await?;
     }
     Ok(client)
+}
+
+/// Says that a state lies in the project, where none is read.
+pub(crate) async fn tell_older(project: &Project) {
+    if let Some(older) = state::older::find(&project.root).await {
+        Output::new(false).say(older.line());
+    }
 }
 
 /// Starts a daemon, and returns once it answers.
@@ -72,7 +82,7 @@ pub(crate) async fn start(
 /// Ends a daemon that only shows what exists: whoever works in the foreground needs its place. One
 /// that works is left alone.
 pub(crate) async fn end_held(project: &Project) -> Result<(), Failure> {
-    let client = Client::new(&project.socket());
+    let client = Client::new(&project.socket()?);
     if !client.is_up().await? {
         return Ok(());
     }
@@ -86,7 +96,7 @@ pub(crate) async fn end_held(project: &Project) -> Result<(), Failure> {
 
 /// Connects to the project's daemon, if one runs.
 pub(crate) async fn find(project: &Project) -> Result<Client, Failure> {
-    let client = Client::new(&project.socket());
+    let client = Client::new(&project.socket()?);
     match client.is_up().await? {
         true => Ok(client),
         false => Err(Failure::new(Exit::NoDaemon, "No daemon runs for this project")
@@ -138,7 +148,7 @@ async fn wait_until_up(
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let log = project.root.join(".stafette/daemon.log");
+    let log = project.log();
     let text = fs::read_to_string(&log).unwrap_or_default();
     // A daemon that cannot start reports the reason in its last line, in the form for programs.
     let last = text.lines().last().unwrap_or_default();
@@ -171,11 +181,14 @@ async fn wait_until_down(project: &Project, client: &Client) -> Result<(), Failu
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let pid = ground::holder(project);
-    Err(Failure::new(Exit::NoDaemon, format!("The daemon (pid {pid}) does not end")).fix(format!(
-        "see .stafette/daemon.log, end it with `kill -KILL {pid}`, and try again: nothing that it \
-         acknowledged is lost"
-    )))
+    let (pid, root) = (ground::holder(project), project.root.display());
+    let find = match pid.as_str() {
+        // One of an older release says nothing in the lock.
+        "?" => format!("find it with `fuser {root}`, end it"),
+        pid => format!("see {}, end it with `kill -KILL {pid}`", project.log().display()),
+    };
+    Err(Failure::new(Exit::NoDaemon, format!("The daemon (pid {pid}) does not end"))
+        .fix(format!("{find}, and try again: nothing that it acknowledged is lost")))
 }
 
 /// Returns once the daemon with this process id no longer holds the project. It answers as long as
@@ -251,31 +264,33 @@ impl Daemon {
         output: Output,
         ready: impl FnOnce(),
     ) -> Result<(), Failure> {
+        tell_older(project).await;
         let state = project.state()?;
         let lock = ground::take(project).await?;
-        let mut ground = Ground::new(&state, &lock);
+        let mut ground = Ground::new(project, &state, &lock);
         let redactor = Redactor::of_environment(std::env::vars());
         log::start(&log_path(&state), redactor.clone());
         clock::arm()
             .map_err(|error| Failure::failed("The daemon does not start").because(&error))?;
-        let stages = self.stages(project, &state, redactor.clone())?;
+        let trusted = TrustedWorkflows::open(project, &state, self.trusted.clone());
+        let read = trusted.reader();
+        let stages = stages(project, &state, &read, redactor.clone())?;
         let opened = store::open(project, true).await?;
-        let knowing = KnowledgeGate::new(stages.clone(), self.workflows(project));
+        let knowing = KnowledgeGate::new(stages.clone(), read.clone(), trusted);
         let engine = open(project, &state, opened.store.clone(), knowing, redactor).await?;
         recover_changes(&engine).await;
         scrub::tail(&engine).await;
-        self.start_own(project, &engine);
+        start_own(&engine, &read);
         let stop = Arc::new(Notify::new());
         let tokens = tokens(project)?;
         let (observed, watch) = telemetry::observe(&engine, opened, &state).await?;
-        let edge = Edge::new(engine.clone(), self.workflows(project), stop.clone(), tokens)
-            .observed_by(observed);
+        let edge =
+            Edge::new(engine.clone(), read.clone(), stop.clone(), tokens).observed_by(observed);
         let edge = match &stages {
             Some(stages) => edge.knowing(stages.clone()),
             None => edge,
         };
-        self.coordinate(project, &engine, &state);
-        let read = self.workflows(project);
+        coordinate(project, &engine, &state, read.clone())?;
         let read = Arc::new(move || read().map_err(|problem| problem.title));
         let places = (project.root.as_path(), state.as_path());
         let (mut around, edge) =
@@ -283,12 +298,12 @@ impl Daemon {
         if let Some(stages) = &stages {
             around.with(stages, &engine);
         }
-        let socket = project.socket();
+        let socket = project.own_socket();
         let open = async || {
             // This process holds the lock, so an existing socket is that of a dead daemon.
             let _ = fs::remove_file(&socket);
-            let bound = project.make_socket_folder().and_then(|()| UnixListener::bind(&socket));
-            let listener = bound.map_err(|error| {
+            state::make_socket_folder(&socket)?;
+            let listener = UnixListener::bind(&socket).map_err(|error| {
                 Failure::failed(format!("The socket {} cannot be made", socket.display()))
                     .because(&error)
             })?;
@@ -348,62 +363,6 @@ impl Daemon {
         }
     }
 
-    /// Starts the team's own program, if the workflow has one.
-    fn start_own(&self, project: &Project, engine: &Engine) {
-        let Ok(workflow) = (self.workflows(project))() else { return };
-        let rules = workflow.change_rules();
-        let Some(own) = workflow.own else { return };
-        let engine = engine.clone();
-        // Clients do not have to wait until it has settled.
-        tokio::spawn(async move {
-            engine.released().await;
-            if let Err(why) = engine.start_own(&own, &rules).await {
-                tracing::error!(%why, "the team's own program does not run");
-            }
-        });
-    }
-
-    /// Knowledge and plans, if the workflow wants them kept. They are opened once: runs that want
-    /// other settings do not begin before another daemon (`knowledge_gate.rs`).
-    fn stages(
-        &self,
-        project: &Project,
-        state: &Path,
-        redactor: Redactor,
-    ) -> Result<Option<Stages>, Failure> {
-        let Ok(Some(knowledge)) = self.workflows(project)().map(|workflow| workflow.knowledge)
-        else {
-            return Ok(None);
-        };
-        let secret = |name: &str| std::env::var(name).ok();
-        let root = project.root.as_path();
-        let settings = StagesSettings { knowledge, root, state, secret: &secret, redactor };
-        Stages::open(settings).map(Some).map_err(|fault| {
-            Failure::failed("What is known cannot be opened")
-                .because(&fault)
-                .fix("correct [knowledge] in stafette.toml, or move the file away")
-        })
-    }
-
-    /// Maintains the coordination folder, if the workflow wants one.
-    fn coordinate(&self, project: &Project, engine: &Engine, state: &Path) {
-        let read = self.workflows(project);
-        let Ok(Some(wanted)) = read().map(|workflow| workflow.coordination) else { return };
-        let folder = project.root.join(&wanted.folder);
-        let memory = state.join("coordination/state.json");
-        let read = Arc::new(move || read().map_err(|problem| problem.title));
-        match Coordination::open(engine.clone(), read, &folder, memory, wanted.keep) {
-            Ok(coordination) => {
-                let engine = engine.clone();
-                drop(tokio::spawn(async move {
-                    engine.released().await;
-                    coordination.live().await;
-                }));
-            }
-            Err(error) => tracing::error!(%error, "the coordination folder cannot be used"),
-        }
-    }
-
     /// The listener that flags or the workflow ask for.
     fn wanted(&self, project: &Project) -> Result<Option<Wanted>, Failure> {
         if self.private {
@@ -417,18 +376,65 @@ impl Daemon {
         let said = allowed.map(|loaded| loaded.workflow.server).unwrap_or_default();
         Wanted::of(&self.door, said, &project.root)
     }
+}
 
-    fn workflows(&self, project: &Project) -> Arc<stafette_server::ReadWorkflow> {
-        let (project, trusted) = (project.clone(), self.trusted.clone());
-        Arc::new(move || {
-            let loaded = project.load().map_err(|failure| problem(&failure))?;
-            let by_caller = trusted.as_ref().is_some_and(|hash| *hash == loaded.hash);
-            if by_caller || trust::is_trusted(&project, &loaded) {
-                return Ok(loaded.workflow);
-            }
-            Err(problem(&trust::refusal(&project, &loaded)))
-        })
+/// Starts the team's own program, if the workflow has one.
+fn start_own(engine: &Engine, read: &Arc<ReadWorkflow>) {
+    let Ok(workflow) = read() else { return };
+    let rules = workflow.change_rules();
+    let Some(own) = workflow.own else { return };
+    let engine = engine.clone();
+    // Clients do not have to wait until it has settled.
+    tokio::spawn(async move {
+        engine.released().await;
+        if let Err(why) = engine.start_own(&own, &rules).await {
+            tracing::error!(%why, "the team's own program does not run");
+        }
+    });
+}
+
+/// Knowledge and plans, if the workflow wants them kept. They are opened once: runs that want other
+/// settings do not begin before another daemon (`knowledge_gate.rs`).
+fn stages(
+    project: &Project,
+    state: &Path,
+    read: &Arc<ReadWorkflow>,
+    redactor: Redactor,
+) -> Result<Option<Stages>, Failure> {
+    let Ok(Some(knowledge)) = read().map(|workflow| workflow.knowledge) else { return Ok(None) };
+    let secret = |name: &str| std::env::var(name).ok();
+    let root = project.root.as_path();
+    let settings = StagesSettings { knowledge, root, state, secret: &secret, redactor };
+    Stages::open(settings).map(Some).map_err(|fault| {
+        Failure::failed("What is known cannot be opened")
+            .because(&fault)
+            .fix("correct [knowledge] in stafette.toml, or move the file away")
+    })
+}
+
+/// Maintains the coordination folder, if the workflow wants one.
+fn coordinate(
+    project: &Project,
+    engine: &Engine,
+    state: &Path,
+    read: Arc<ReadWorkflow>,
+) -> Result<(), Failure> {
+    let Ok(Some(wanted)) = read().map(|workflow| workflow.coordination) else { return Ok(()) };
+    let folder = project.root.join(&wanted.folder);
+    let memory = state.join("coordination/state.json");
+    let since = state::check(&project.root)?.unwrap_or(u64::MAX);
+    let read = Arc::new(move || read().map_err(|problem| problem.title));
+    match Coordination::open(engine.clone(), read, &folder, memory, wanted.keep, since) {
+        Ok(coordination) => {
+            let engine = engine.clone();
+            drop(tokio::spawn(async move {
+                engine.released().await;
+                coordination.live().await;
+            }));
+        }
+        Err(error) => tracing::error!(%error, "the coordination folder cannot be used"),
     }
+    Ok(())
 }
 
 /// The tokens of the project.
@@ -455,9 +461,10 @@ async fn open(
 ) -> Result<Engine, Failure> {
     let settings = Settings {
         project: project.root.clone(),
+        state: state.to_owned(),
         scratch: state.join("turns"),
         program: program()?,
-        socket: project.socket(),
+        socket: project.own_socket(),
         redactor,
         node: format!("pid {}", std::process::id()),
     };

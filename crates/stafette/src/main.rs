@@ -9,6 +9,7 @@ mod exit;
 mod log;
 mod output;
 mod project;
+mod state;
 mod store;
 mod trust;
 mod window;

@@ -11,6 +11,7 @@ use stafette_core::workflow::check;
 use stafette_core::workflow::file;
 
 use crate::exit::{Exit, Failure};
+use crate::state;
 
 /// The name of the workflow file.
 pub(crate) const WORKFLOW: &str = "stafette.toml";
@@ -49,8 +50,11 @@ impl Project {
             Some(_) => vec![&absolute],
             None => absolute.ancestors().collect(),
         };
-        match above.into_iter().find(|folder| folder.join(WORKFLOW).is_file()) {
-            Some(root) => Ok(Project { root: root.to_owned(), database: None }),
+        let root = above.into_iter().find(|folder| folder.join(WORKFLOW).is_file());
+        // The worktree of an agent lies in the state, and may be without the file.
+        let root = root.map(Path::to_owned).or_else(|| state::project_of(&absolute));
+        match root {
+            Some(root) => Ok(Project { root, database: None }),
             None => Err(Failure::usage(format!("There is no {WORKFLOW} here"))
                 .why(format!("looked in {} and above", absolute.display()))
                 .fix("make one with `stafette init`, or see it all work with `stafette demo`")),
@@ -63,58 +67,28 @@ impl Project {
 
     /// The folder for state; created when it does not exist.
     pub(crate) fn state(&self) -> Result<PathBuf, Failure> {
-        let folder = self.root.join(".stafette");
-        let make = || -> std::io::Result<()> {
-            stafette_disk::folder(&folder.join("turns"))?;
-            // It may have been made by another program before.
-            fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
-            // Whatever the project's own .gitignore says, state is never committed.
-            let ignore = folder.join(".gitignore");
-            if !ignore.exists() {
-                stafette_disk::write(&ignore, "*\n")?;
-            }
-            Ok(())
-        };
-        make().map_err(|error| {
-            Failure::failed(format!("The folder {} cannot be written", folder.display()))
-                .because(&error)
-                .fix("Stafette keeps its state there; make sure that it is a folder, and that you may write to it")
-        })?;
-        Ok(folder)
+        state::open(&self.root)
     }
 
     pub(crate) fn store(&self) -> PathBuf {
-        self.root.join(".stafette/store.db")
+        state::place(&self.root).join("store.db")
     }
 
-    /// The path of the daemon's socket. Socket paths have a short limit, so a deep project gets one
-    /// elsewhere.
-    pub(crate) fn socket(&self) -> PathBuf {
-        let near = self.root.join(".stafette/daemon.sock");
-        if near.as_os_str().len() < 100 {
-            return near;
-        }
-        let name = hex(&Sha256::digest(self.root.as_os_str().as_encoded_bytes()))[..24].to_owned();
-        let folder = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(shared_folder, PathBuf::from);
-        folder.join(format!("stafette-{name}.sock"))
+    /// The daemon's log.
+    pub(crate) fn log(&self) -> PathBuf {
+        state::place(&self.root).join("daemon.log")
     }
 
-    /// Creates the folder of a socket that is not in the project.
-    pub(crate) fn make_socket_folder(&self) -> std::io::Result<()> {
-        use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-        let folder = shared_folder();
-        if !self.socket().starts_with(&folder) {
-            return Ok(());
-        }
-        match fs::DirBuilder::new().mode(0o700).create(&folder) {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
-        }
-        // In a folder that every user may write, another user may have been first.
-        let found = fs::symlink_metadata(&folder)?;
-        let ours = found.is_dir() && found.uid() == user() && found.mode() & 0o077 == 0;
-        let why = || format!("{} is not ours alone", folder.display());
-        ours.then_some(()).ok_or_else(|| std::io::Error::other(why()))
+    /// The socket that a daemon of this environment opens.
+    pub(crate) fn own_socket(&self) -> PathBuf {
+        state::socket(&self.root, "daemon")
+    }
+
+    /// The socket of the project's daemon, whatever environment it was started in.
+    pub(crate) fn socket(&self) -> Result<PathBuf, Failure> {
+        state::check(&self.root)?;
+        let own = self.own_socket();
+        Ok(state::socket_elsewhere(&self.root, &own).unwrap_or(own))
     }
 
     /// Loads the workflow and checks it. Errors are shown as the checker shows them.
@@ -144,6 +118,12 @@ impl Project {
     /// The profiles that agents of this project can name.
     pub(crate) fn profiles(&self) -> Library {
         Library::of(Some(&self.root))
+    }
+
+    /// The hash of a workflow that a run has kept, with the files that it names as they are now.
+    pub(crate) fn digest(&self, workflow: &Workflow) -> Result<String, Failure> {
+        let text = serde_json::to_string(workflow).expect("our own types are JSON");
+        self.hash(&text, workflow)
     }
 
     /// The hash of everything that decides what is run: the workflow, and the scripts and profiles
@@ -196,12 +176,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The folder for the sockets of deep projects when the system has none.
-fn shared_folder() -> PathBuf {
-    std::env::temp_dir().join(format!("stafette-{}", user()))
-}
-
-fn user() -> u32 {
+pub(crate) fn user() -> u32 {
     rustix::process::getuid().as_raw()
 }
 

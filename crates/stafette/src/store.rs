@@ -58,17 +58,16 @@ impl Home {
     }
 
     /// The fix for a damaged one.
-    pub(crate) fn mend(&self) -> &'static str {
-        match self {
-            Home::File(_) => {
-                "stop the daemon and restore .stafette/store.db from a backup; without one, \
-                 `stafette log RUN --json` prints what can be read of a run"
+    pub(crate) fn mend(&self) -> String {
+        let first = match self {
+            Home::File(path) => {
+                format!("stop the daemon and restore {} from a backup", path.display())
             }
             Home::Database(_) => {
-                "have the database's administrator look at it, or restore a backup; without one, \
-                 `stafette log RUN --json` prints what can be read of a run"
+                "have the database's administrator look at it, or restore a backup".to_owned()
             }
-        }
+        };
+        format!("{first}; without one, `stafette log RUN --json` prints what can be read of a run")
     }
 }
 

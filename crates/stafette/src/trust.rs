@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use stafette_agents::profile::{Profile, resumed};
 use stafette_agents::scripted::{Script, Step};
 use stafette_core::Workflow;
@@ -87,6 +88,13 @@ pub(crate) fn is_trusted(project: &Project, loaded: &Loaded) -> bool {
         return false;
     };
     inspect(project, &loaded.workflow).is_ok_and(|now| changed(&grant, &now).is_empty())
+}
+
+/// The hash of a workflow that a run has kept, with all files that it names as they are now.
+pub(crate) fn digest(project: &Project, workflow: &Workflow) -> Result<String, Failure> {
+    let files = inspect(project, workflow)?.files;
+    let text = serde_json::to_vec(&(project.digest(workflow)?, files));
+    Ok(hex(&Sha256::digest(text.expect("our own types are JSON"))))
 }
 
 /// Trusts the workflow as it is now.

@@ -58,6 +58,8 @@ mod page;
 mod people;
 #[path = "suite/phases.rs"]
 mod phases;
+#[path = "suite/planted.rs"]
+mod planted;
 #[path = "suite/plugin.rs"]
 mod plugin;
 #[path = "suite/project.rs"]

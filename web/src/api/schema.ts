@@ -5407,7 +5407,7 @@ export interface components {
              */
             push?: string[];
         };
-        /** @description The storage of the runs, if it is not the file in `.stafette`. */
+        /** @description The storage of the runs, if it is not the file in the project's state. */
         Store: {
             /**
              * @description The environment variable with the address of a PostgreSQL database, such as

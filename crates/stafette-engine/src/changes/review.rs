@@ -10,7 +10,7 @@ use stafette_workspace::changes::{Left, Report, mark};
 use stafette_workspace::{ChangeError, Changes};
 
 use super::hold::Hand;
-use super::{follow, home, take_in, telling, to_the_end, told};
+use super::{follow, take_in, telling, to_the_end, told};
 use crate::{Engine, EngineError, crash};
 
 impl Engine {
@@ -38,7 +38,7 @@ impl Engine {
             self.changes(async move |changes| changes.turned_away(id, why).await).await?;
             return Err(EngineError::Late { turn });
         }
-        told(&self.settings().project, change.clone()).await;
+        told(self.settings(), change.clone()).await;
         Ok(change)
     }
 
@@ -79,7 +79,7 @@ impl Engine {
     {
         let change = self.changes(propose).await?;
         self.introduce(&change).await?;
-        told(&self.settings().project, change.clone()).await;
+        told(self.settings(), change.clone()).await;
         Ok(change)
     }
 
@@ -202,7 +202,7 @@ impl Engine {
     /// Sends the runs the results that a crash kept from them, and the sets the decisions of
     /// people.
     pub(crate) async fn mend_changes(&self) {
-        if !home(&self.settings().project).join("changes").is_dir() {
+        if !self.settings().state.join("changes").is_dir() {
             return;
         }
         // A command that outlived its daemon would write to files that are being repaired.
@@ -305,7 +305,7 @@ impl Engine {
         if let Some(input) = telling::outcome(&state, &change, by, note) {
             self.record(run, input).await?;
         }
-        told(&self.settings().project, change).await;
+        told(self.settings(), change).await;
         Ok(())
     }
 

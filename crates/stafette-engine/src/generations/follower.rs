@@ -150,8 +150,13 @@ impl Generations {
     }
 
     async fn begin(&self, run: RunId) -> Result<(), EngineError> {
+        let state = self.engine.state(run).await?;
+        if let Err(why) = self.engine.trusts(&state.workflow) {
+            tracing::warn!(%run, why, "the generation after it does not begin");
+            return Ok(());
+        }
         // Repeated after a crash: changes that are applied by then are no longer ready.
-        landing::land(&self.engine, &*self.engine.state(run).await?).await;
+        landing::land(&self.engine, &state).await;
         // Notes that arrive now are for the generation that begins, or too late for it.
         let _turn = self.engine.once.wait().await;
         let state = self.engine.state(run).await?;

@@ -23,7 +23,7 @@ fn git(folder: &Path, words: &[&str]) -> String {
 
 /// A worktree with uncommitted work of a run that nobody knows any more, last used long ago.
 async fn forgotten(project: &Path, run: &str) -> PathBuf {
-    let home = project.join(".stafette/worktrees");
+    let home = project.join(".state/worktrees");
     let worktrees = Worktrees::new(project, &home).await.expect("worktrees");
     let (run, agent): (RunId, AgentName) = (run.parse().expect("an id"), "a".parse().expect("a"));
     let worktree = worktrees.open(run, &agent, &Base::Committed).await.expect("a worktree");
@@ -41,7 +41,8 @@ async fn forgotten(project: &Path, run: &str) -> PathBuf {
 async fn b_08_worktrees_of_runs_that_are_over_go_and_their_work_is_saved_first() {
     let folder = tempfile::tempdir().expect("a folder");
     let project = folder.path();
-    assert_eq!(garbage::clear(project, |_| false).await.expect("looked"), None);
+    let state = settings(project).state;
+    assert_eq!(garbage::clear(project, &state, |_| false).await.expect("looked"), None);
     git(project, &["init", "-q"]);
     git(project, &["commit", "-q", "--allow-empty", "-m", "first"]);
     let path = forgotten(project, "018f0000-0000-7000-8000-000000000001").await;
@@ -54,8 +55,10 @@ async fn b_08_worktrees_of_runs_that_are_over_go_and_their_work_is_saved_first()
     assert_eq!(git(project, &["show", &format!("{saved}:work.txt")]), "unsaved");
 
     let path = forgotten(project, "018f0000-0000-7000-8000-000000000002").await;
-    let living = garbage::clear(project, |_| true).await.expect("looked").expect("worktrees");
+    let living =
+        garbage::clear(project, &state, |_| true).await.expect("looked").expect("worktrees");
     assert_eq!((living.worktrees, path.exists()), (0, true), "what belongs to a living run stays");
-    let cleared = garbage::clear(project, |_| false).await.expect("looked").expect("worktrees");
+    let cleared =
+        garbage::clear(project, &state, |_| false).await.expect("looked").expect("worktrees");
     assert_eq!((cleared.worktrees, cleared.used, path.exists()), (1, 0, false), "{cleared:?}");
 }

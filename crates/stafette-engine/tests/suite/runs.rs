@@ -2,11 +2,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use stafette_core::{Fields, HandoffId, Input, RunId, Workflow};
-use stafette_engine::{Engine, EngineError, Settings};
+use stafette_core::{Fields, HandoffId, Input, Offer, Run, RunId, Workflow};
+use stafette_engine::{Answered, Engine, EngineError, Gate, Looked, Plugins, Settings};
 use stafette_store::Store;
 
 use crate::flaky::Flaky;
@@ -16,6 +16,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) fn settings(folder: &Path) -> Settings {
     Settings {
         project: folder.to_owned(),
+        state: folder.join(".state"),
         scratch: folder.to_owned(),
         program: "unused".into(),
         socket: "unused".into(),
@@ -99,6 +100,82 @@ async fn b_01_an_engine_goes_on_with_what_another_one_left() {
     let second = open(&store, folder.path()).await;
     assert_eq!(end(&second, run).await, "succeeded");
     assert_eq!(store.unfinished().await.expect("readable"), []);
+}
+
+/// A gate that trusts no workflow before it is told to.
+#[derive(Debug, Default)]
+struct Doubting {
+    trusts: AtomicBool,
+}
+
+impl Gate for Doubting {
+    fn trusts(&self, _: &Workflow) -> Result<(), String> {
+        self.trusts.load(Ordering::SeqCst).then_some(()).ok_or("nobody has allowed it".into())
+    }
+
+    fn begins(&self, _: &Workflow) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn minds(&self, _: &Run) -> bool {
+        false
+    }
+
+    fn offer<'a>(&'a self, _: &'a Run, _: Option<HandoffId>, offer: Offer) -> Looked<'a, Offer> {
+        Box::pin(async { offer })
+    }
+
+    fn answer<'a>(&'a self, _: &'a Run, _: Answered<'a>) -> Looked<'a, Result<Fields, String>> {
+        Box::pin(async { Ok(Fields::new()) })
+    }
+}
+
+#[tokio::test]
+async fn b_20_a_run_whose_workflow_is_not_trusted_is_not_started_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Flaky::new();
+    let first = open(&store, folder.path()).await;
+    let run = start(&first, workflow("cat >/dev/null; touch ran; sleep 600")).await.expect("a run");
+    let ran = folder.path().join("ran");
+    let begun = async {
+        while !ran.exists() {
+            tokio::task::yield_now().await
+        }
+    };
+    tokio::time::timeout(PATIENCE, begun).await.expect("it runs");
+    first.stop().await;
+    std::fs::remove_file(&ran).expect("it was there");
+
+    let gate = Arc::new(Doubting::default());
+    let plugins = Plugins { gate: Some(gate.clone()), ..Plugins::default() };
+    let second = Engine::open_with(Arc::new(store.clone()), settings(folder.path()), plugins).await;
+    let second = second.expect("opens");
+    second.release();
+    let why = async {
+        loop {
+            if let Some(why) = second.view(run).await.expect("a run").1 {
+                return why;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let why = tokio::time::timeout(PATIENCE, why).await.expect("it says why");
+    assert_eq!((why.as_str(), second.stopped_runs()), ("stopped: nobody has allowed it", 1));
+    let refused = start(&second, workflow("true")).await;
+    assert!(matches!(refused, Err(EngineError::Objected { .. })), "{refused:?}");
+    assert!(!ran.exists(), "nothing was started");
+
+    // It is asked again whenever runs are to continue.
+    gate.trusts.store(true, Ordering::SeqCst);
+    second.release();
+    let again = async {
+        while !ran.exists() {
+            tokio::task::yield_now().await
+        }
+    };
+    tokio::time::timeout(PATIENCE, again).await.expect("it runs again");
+    assert_eq!((second.stopped_runs(), second.view(run).await.expect("a run").1), (0, None));
+    second.stop().await;
 }
 
 #[tokio::test]

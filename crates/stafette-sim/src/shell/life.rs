@@ -112,6 +112,7 @@ impl Life {
         let plugins = Plugins { agents: Some(Arc::new(crew.clone())), ..Plugins::default() };
         let settings = Settings {
             project: self.scratch.clone(),
+            state: self.scratch.clone(),
             scratch: self.scratch.join("turns"),
             program: "stafette".into(),
             socket: "socket".into(),

@@ -29,6 +29,7 @@ fn workflow() -> Workflow {
 async fn engine(folder: &Path) -> Engine {
     let settings = Settings {
         project: folder.to_owned(),
+        state: folder.to_owned(),
         scratch: folder.join("turns"),
         program: folder.join("none"),
         socket: folder.join("none.sock"),

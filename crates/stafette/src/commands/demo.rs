@@ -40,7 +40,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Demo) -> Result<Exit,
         output.say(format!("The daemon will be killed {crashes} times, seed {seed}"));
     }
     let mut supervisor = Supervisor::new(&project, output, crashes, seed)?;
-    let client = Client::new(&project.socket());
+    let client = Client::new(&project.socket()?);
     let work = async {
         if arguments.open {
             watch(context, &mut supervisor, &client, arguments.headless).await?;
@@ -53,7 +53,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Demo) -> Result<Exit,
         Err(_) => {
             supervisor.kill();
             return Err(Failure::failed("The demonstration did not end")
-                .fix(format!("look at {}", folder.join(".stafette/daemon.log").display())));
+                .fix(format!("look at {}", project.log().display())));
         }
     };
     let events = events(&client, &view).await?;

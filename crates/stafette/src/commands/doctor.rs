@@ -9,7 +9,8 @@ use super::Context;
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::Tone;
-use crate::project::WORKFLOW;
+use crate::project::{Project, WORKFLOW};
+use crate::state::{older, open_lock};
 use crate::store::{self, Home};
 use crate::trust;
 
@@ -37,11 +38,15 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
         }),
         Ok(project) => {
             findings.push(workflow(&project));
+            findings.push(state(&project).await);
             findings.push(store(&project).await);
-            let client = Client::new(&project.socket());
-            let up = client.is_up().await;
-            if up.as_ref().is_ok_and(|up| *up) {
-                findings.extend(knowledge(&client).await);
+            let client = project.socket().map(|socket| Client::new(&socket));
+            let up = match &client {
+                Ok(client) => client.is_up().await,
+                Err(failure) => Err(failure.clone()),
+            };
+            if let (Ok(client), Ok(true)) = (&client, &up) {
+                findings.extend(knowledge(client).await);
             }
             findings.push(daemon(up));
         }
@@ -79,6 +84,20 @@ fn git() -> Finding {
         said: said.unwrap_or_else(|_| "is not there".to_owned()),
         fix: "install git".to_owned(),
     }
+}
+
+/// The place of the state, and anything in the project that looks like one.
+async fn state(project: &Project) -> Finding {
+    let older = older::find(&project.root).await;
+    let opened = project.state().and_then(|folder| open_lock(&project.root).map(|_lock| folder));
+    let (good, said, fix) = match (opened, older) {
+        (Err(failure), _) => (false, failure.what, failure.fix),
+        (Ok(_), Some(older)) => {
+            (false, older.line(), "remove it if it is not yours".to_owned())
+        }
+        (Ok(folder), None) => (true, format!("is in {}", folder.display()), String::new()),
+    };
+    Finding { name: "state", good, needed: false, said, fix }
 }
 
 fn daemon(up: Result<bool, Failure>) -> Finding {
@@ -235,7 +254,7 @@ async fn store(project: &crate::project::Project) -> Finding {
                 ),
                 false => health.problems.join("; "),
             },
-            fix: Home::of(project).map_or(String::new(), |home| home.mend().to_owned()),
+            fix: Home::of(project).map_or(String::new(), |home| home.mend()),
         },
         Err(failure) => Finding {
             name: "store",

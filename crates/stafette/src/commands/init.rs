@@ -199,7 +199,7 @@ fn found(root: &Path, agent: &Choice) -> Vec<String> {
     ]
 }
 
-/// Keeps state out of the repository.
+/// Keeps the daemon's lock out of the repository.
 fn ignore(root: &Path) -> Result<bool, Failure> {
     let file = root.join(".gitignore");
     let text = fs::read_to_string(&file).unwrap_or_default();

@@ -63,7 +63,7 @@ struct Found {
 
 impl Found {
     fn find(project: &Project, run: &str, agent: &str) -> Result<Self, Failure> {
-        let all = recorded(&project.root.join(".stafette/turns/recordings"));
+        let all = recorded(&project.state()?.join("turns/recordings"));
         let fits = |id: &RunId| {
             let text = run.replace('-', "").to_lowercase();
             let digits = id.0.simple().to_string();

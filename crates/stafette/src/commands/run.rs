@@ -26,7 +26,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Run) -> Result<Exit, 
         return start(context, &client, &arguments).await;
     }
     daemon::end_held(&project).await?;
-    let client = Client::new(&project.socket());
+    let client = Client::new(&project.socket()?);
     let ready = Arc::new(Notify::new());
     let told = ready.clone();
     let (inside, output) = (project.clone(), context.output);

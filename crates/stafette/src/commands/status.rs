@@ -9,6 +9,9 @@ use crate::exit::{Exit, Failure};
 use crate::output::short;
 use crate::project::person;
 
+/// The most runs in a list whose trouble is shown.
+const EXPLAINED: usize = 20;
+
 pub(crate) async fn run(context: &Context, arguments: cli::OneRun) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
     let output = context.output;
@@ -42,6 +45,12 @@ pub(crate) async fn run(context: &Context, arguments: cli::OneRun) -> Result<Exi
         ]
     });
     output.table(&["run", "status", "at work", "handoffs", "spent", "request"], rows.collect());
+    for view in runs.iter().filter(|view| !view.is_over()).take(EXPLAINED) {
+        let one: Value = client.get(&run_path(Some(&view.run.to_string()), "")).await?;
+        if let Some(trouble) = one["trouble"].as_str() {
+            output.say(format!("{}: {trouble}", view.run.short()));
+        }
+    }
     Ok(Exit::Ok)
 }
 

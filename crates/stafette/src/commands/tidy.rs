@@ -29,7 +29,8 @@ pub(crate) async fn run(context: &Context, arguments: cli::Tidy) -> Result<Exit,
         .await
         .map_err(|error| Failure::failed("The runs that go on cannot be read").because(&error))?;
     store.close().await;
-    let cleared = garbage::clear(&project.root, |run| unfinished.contains(&run)).await;
+    let cleared =
+        garbage::clear(&project.root, &project.state()?, |run| unfinished.contains(&run)).await;
     let cleared = cleared.map_err(|error| {
         Failure::failed("The worktrees of runs that are over cannot be cleared away")
             .because(&error)

@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure};
 
 pub(crate) async fn run(context: &Context, arguments: cli::Token) -> Result<Exit, Failure> {
     let project = context.project()?;
-    let client = Client::new(&project.socket());
+    let client = Client::new(&project.socket()?);
     let keeper = match client.is_up().await? {
         true => Keeper::Daemon(client),
         false => Keeper::File(daemon::tokens(&project)?),

@@ -23,7 +23,8 @@ pub(crate) async fn run(context: &Context, arguments: cli::Up) -> Result<Exit, F
         daemon.run(&project, context.output, || {}).await?;
         return Ok(Exit::Ok);
     }
-    let client = Client::new(&project.socket());
+    daemon::tell_older(&project).await;
+    let client = Client::new(&project.socket()?);
     let running = client.is_up().await?;
     if !running {
         let extra = door.arguments();

@@ -13,15 +13,16 @@ use stafette_store::Store;
 
 use crate::exit::Failure;
 use crate::project::Project;
+use crate::state::{self, Holder};
 
 /// The time between two looks at the ground.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// The locks of a project's daemon, held as long as it lives.
 #[derive(Debug)]
-pub(super) struct Lock {
-    /// The project's folder: whoever removes the state folder does not make room for a second
-    /// daemon. `None` on a file system that cannot lock folders.
+pub(crate) struct Lock {
+    /// The project's folder: whoever removes the lock does not make room for a second daemon.
+    /// `None` on a file system that cannot lock folders.
     _project: Option<File>,
     file: File,
 }
@@ -30,17 +31,14 @@ pub(super) struct Lock {
 ///
 /// # Errors
 /// When the project cannot be locked at all.
-pub(super) fn lock(project: &Project) -> Result<Option<Lock>, Failure> {
-    let path = lock_path(&project.state()?);
-    let failed = |error: std::io::Error| {
-        Failure::failed(format!("{} cannot be written", path.display())).because(&error)
-    };
-    let file = stafette_disk::private().create(true).truncate(false).write(true).open(&path);
-    let file = file.map_err(failed)?;
+pub(crate) fn lock(project: &Project) -> Result<Option<Lock>, Failure> {
+    let file = state::open_lock(&project.root)?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Ok(None);
     }
-    let folder = File::open(&project.root).map_err(failed)?;
+    let folder = File::open(&project.root).map_err(|error| {
+        Failure::failed(format!("Cannot read {}", project.root.display())).because(&error)
+    })?;
     match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(Lock { _project: Some(folder), file })),
         Err(Errno::WOULDBLOCK) => Ok(None),
@@ -62,20 +60,23 @@ pub(super) async fn take(project: &Project) -> Result<Lock, Failure> {
         Failure::failed("A daemon already runs for this project")
             .fix("use it, or stop it with `stafette down`")
     })?;
-    // For people who look for the process; nothing depends on it.
-    let _ = lock.file.set_len(0);
-    let _ = (&lock.file).write_all(std::process::id().to_string().as_bytes());
+    let socket = project.own_socket().to_string_lossy().into_owned();
+    let holder = Holder { pid: std::process::id(), socket };
+    let text = serde_json::to_vec(&holder).expect("our own types are JSON");
+    let write = || -> std::io::Result<()> {
+        lock.file.set_len(0)?;
+        (&lock.file).write_all(&text)
+    };
+    write().map_err(|error| {
+        let path = state::lock_path(&project.root);
+        Failure::failed(format!("Cannot write {}", path.display())).because(&error)
+    })?;
     Ok(lock)
 }
 
 /// The process that holds the locks, as far as it is known.
 pub(super) fn holder(project: &Project) -> String {
-    let found = project.state().ok().and_then(|state| fs::read_to_string(lock_path(&state)).ok());
-    found.filter(|pid| !pid.is_empty()).unwrap_or_else(|| "?".to_owned())
-}
-
-fn lock_path(state: &Path) -> PathBuf {
-    state.join("daemon.lock")
+    state::holder(&project.root).map_or_else(|| "?".to_owned(), |holder| holder.pid.to_string())
 }
 
 /// Device and inode of a file or folder.
@@ -88,12 +89,13 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    /// Notes the state folder, and the lock in it.
-    pub(super) fn new(state: &Path, lock: &Lock) -> Self {
+    /// Notes the state folder, and the lock in the project.
+    pub(super) fn new(project: &Project, state: &Path, lock: &Lock) -> Self {
         let mut ground = Ground { places: Vec::new() };
         ground.note(state);
         if let Ok(file) = lock.file.metadata() {
-            ground.places.push((lock_path(state), (file.dev(), file.ino())));
+            let path = state::lock_path(&project.root);
+            ground.places.push((path, (file.dev(), file.ino())));
         }
         ground
     }

@@ -1,6 +1,6 @@
-//! The connection between runs and knowledge. Knowledge is opened when the daemon starts: a run
-//! that wants other settings does not begin, and one that depends on it does not continue without
-//! it.
+//! The conditions under which runs begin and continue. Their workflow is one that was trusted. And
+//! knowledge is opened when the daemon starts: a run that wants other settings does not begin, and
+//! one that depends on it does not continue without it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,6 +9,8 @@ use stafette_core::{Fields, HandoffId, Offer, Party, Run, Workflow};
 use stafette_engine::{Answered, Gate, Looked};
 use stafette_server::ReadWorkflow;
 use stafette_stages::{CHANGED, Stages};
+
+use super::trusted::TrustedWorkflows;
 
 /// The message for a run that depends on knowledge which this daemon has not opened: evidence that
 /// only a person may give could be claimed by any agent.
@@ -20,11 +22,16 @@ const NOT_OPEN: &str = "this run goes by [knowledge], and the daemon was started
 pub(super) struct KnowledgeGate {
     stages: Option<Stages>,
     read: Arc<ReadWorkflow>,
+    trusted: Arc<TrustedWorkflows>,
 }
 
 impl KnowledgeGate {
-    pub(super) fn new(stages: Option<Stages>, read: Arc<ReadWorkflow>) -> Self {
-        KnowledgeGate { stages, read }
+    pub(super) fn new(
+        stages: Option<Stages>,
+        read: Arc<ReadWorkflow>,
+        trusted: Arc<TrustedWorkflows>,
+    ) -> Self {
+        KnowledgeGate { stages, read, trusted }
     }
 }
 
@@ -35,6 +42,10 @@ impl fmt::Debug for KnowledgeGate {
 }
 
 impl Gate for KnowledgeGate {
+    fn trusts(&self, workflow: &Workflow) -> Result<(), String> {
+        self.trusted.holds(workflow)
+    }
+
     fn begins(&self, workflow: &Workflow) -> Result<(), String> {
         let fits = match (&self.stages, &workflow.knowledge) {
             (Some(stages), _) => stages.begins(workflow),

@@ -28,7 +28,7 @@ fn door(world: &World) -> (String, String) {
     let pid = world.run(&["up", "--json"]).ok().json()["pid"].clone();
     // It answers on its socket a moment before it says where its other door is.
     let url = until("the door", || {
-        let log = world.read(".stafette/daemon.log");
+        let log = world.kept("daemon.log");
         let mut said = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         said.find(|line| line["pid"] == pid)?["url"].as_str().map(str::to_owned)
     });

@@ -121,7 +121,7 @@ fn b_16_hooks_hear_of_every_event_once_over_restarts() {
 /// Where the daemon listens, as it says itself.
 pub(crate) fn door(world: &World) -> String {
     until("the door", || {
-        let log = world.read(".stafette/daemon.log");
+        let log = world.kept("daemon.log");
         let mut lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         lines.find_map(|line| Some(line["url"].as_str()?.to_owned()))
     })

@@ -308,7 +308,7 @@ struct Client(BufReader<UnixStream>);
 
 impl Client {
     fn open(world: &World, query: &str) -> Self {
-        let socket = UnixStream::connect(world.project().join(".stafette/daemon.sock"));
+        let socket = UnixStream::connect(world.state().join("daemon.sock"));
         let mut socket = socket.expect("a daemon");
         socket.set_read_timeout(Some(PATIENCE)).expect("a limit");
         let request = format!(
@@ -377,7 +377,7 @@ fn s1_16_a_client_that_only_reads_cannot_type() {
 
 /// Asks the daemon as any program can.
 fn ask(world: &World, method: &str, path: &str) -> String {
-    let socket = UnixStream::connect(world.project().join(".stafette/daemon.sock"));
+    let socket = UnixStream::connect(world.state().join("daemon.sock"));
     let mut socket = socket.expect("a daemon");
     socket.set_read_timeout(Some(PATIENCE)).expect("a limit");
     let request =

@@ -51,7 +51,7 @@ to = "a"
 fn a_store_from_a_newer_version_is_left_alone() {
     let world = World::example("refusals/unknown");
     world.run(&["run", "--foreground", "x"]).ok();
-    let store = world.project().join(".stafette/store.db");
+    let store = world.state().join("store.db");
     // The version of the tables stands in the file's header.
     let mut file = OpenOptions::new().write(true).open(&store).expect("the store");
     file.seek(SeekFrom::Start(60)).expect("seek");
@@ -70,12 +70,13 @@ fn a_store_from_a_newer_version_is_left_alone() {
 fn a_folder_that_cannot_be_written_is_named() {
     let world = World::example("refusals/unknown");
     // Where the state should be, something else is: nobody can write there, not even root.
-    let _ = fs::remove_dir_all(world.project().join(".stafette"));
-    world.write(".stafette", "a file");
+    let place = world.home().join(".local/state");
+    let _ = fs::remove_dir_all(&place);
+    fs::write(&place, "a file").expect("written");
     let said = world.run(&["run", "x"]);
     assert_eq!(said.code, 1);
-    assert!(said.err.contains(".stafette cannot be written"), "{said:?}");
-    assert_eq!(world.read(".stafette"), "a file");
+    assert!(said.err.contains("Cannot write") && said.err.contains(".local/state"), "{said:?}");
+    assert_eq!(fs::read_to_string(place).expect("a file"), "a file");
 }
 
 #[test]

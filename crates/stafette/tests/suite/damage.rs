@@ -6,7 +6,7 @@ use crate::world::{WAITS, World, until_so};
 
 /// Changes one digit of the event in which a run's first turn was ordered.
 fn damage(world: &World, run: &str) {
-    let path = world.project().join(".stafette/store.db");
+    let path = world.state().join("store.db");
     let mut bytes = fs::read(&path).expect("the store");
     let event = format!(r#"{{"event":"turn_ordered","turn":"{run}/h1/1.1"#);
     let event = event.as_bytes();

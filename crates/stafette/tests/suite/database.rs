@@ -95,7 +95,7 @@ fn b_01_a_run_in_postgres_killed_again_and_again_ends_once() {
     assert!(page.contains("1 runs, "), "{page}");
     on(&["down"]).ok();
     assert!(on(&["tidy", "--older-than", "0s", "--keep", "0"]).ok().err.contains("1 runs"));
-    assert!(!world.project().join(".stafette/store.db").exists(), "there is no file");
+    assert!(!world.state().join("store.db").exists(), "there is no file");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_workflow_names_the_variable_and_never_the_address() {
     let bad = world.run(&["up", "--store", "mysql://ada:s3cret@localhost/x"]);
     assert_eq!(bad.code, 1, "{bad:?}");
     assert!(bad.err.contains("it does not begin with postgres://"), "{bad:?}");
-    assert!(!bad.err.contains("s3cret") && !world.read(".stafette/daemon.log").contains("s3cret"));
+    assert!(!bad.err.contains("s3cret") && !world.kept("daemon.log").contains("s3cret"));
 }
 
 #[test]

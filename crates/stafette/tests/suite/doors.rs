@@ -168,9 +168,7 @@ fn tokens_are_made_listed_and_taken_back() {
     let listed = world.run(&["token", "list", "--json"]).ok().json();
     assert_eq!((&listed[1]["name"], &listed[1]["scope"]), (&json!("ci"), &json!("observe")));
     assert!(
-        !world
-            .read(".stafette/tokens.json")
-            .contains(bearer.trim_start_matches("Authorization: Bearer "))
+        !world.kept("tokens.json").contains(bearer.trim_start_matches("Authorization: Bearer "))
     );
     assert_eq!(world.run(&["token", "create", "ci", "--scope", "act"]).code, 1);
     world.run(&["token", "revoke", "ci"]).ok();

@@ -6,7 +6,7 @@ use crate::world::{ECHO, Said, World, gone, lives};
 
 /// The lines of the daemon's log that say why it stopped.
 fn reasons(world: &World) -> Vec<String> {
-    let log = world.read(".stafette/daemon.log");
+    let log = world.kept("daemon.log");
     log.lines().filter(|line| line.contains("lost what it stands on")).map(str::to_owned).collect()
 }
 
@@ -22,7 +22,7 @@ fn b_01_a_daemon_whose_store_is_removed_stops_and_says_why() {
     let pid = world.up(&[]).expect("a daemon");
     world.run(&["run", "before"]).ok();
     for name in ["store.db", "store.db-wal", "store.db-shm"] {
-        fs::remove_file(world.project().join(".stafette").join(name)).expect("removed");
+        fs::remove_file(world.state().join(name)).expect("removed");
     }
     // It takes nothing more. The command may also meet the next daemon, which keeps what it takes.
     let said = world.run(&["run", "--detach", "after"]);
@@ -42,7 +42,7 @@ fn b_01_a_state_folder_that_is_removed_or_moved_never_makes_two_daemons() {
     for moved in [false, true] {
         let world = World::workflow(ECHO);
         let old = world.up(&[]).expect("a daemon");
-        let state = world.project().join(".stafette");
+        let state = world.state();
         let away = world.home().join("moved");
         match moved {
             true => fs::rename(&state, &away).expect("moved"),
@@ -62,12 +62,17 @@ fn b_01_a_state_folder_that_is_removed_or_moved_never_makes_two_daemons() {
 
 #[test]
 fn b_01_a_daemon_that_cannot_be_found_any_more_stops() {
-    for name in ["daemon.sock", "daemon.lock"] {
+    for is_lock in [false, true] {
         let world = World::workflow(ECHO);
         let old = world.up(&[]).expect("a daemon");
-        fs::remove_file(world.project().join(".stafette").join(name)).expect("removed");
+        let path = match is_lock {
+            true => world.project().join(".stafette/lock"),
+            false => world.state().join("daemon.sock"),
+        };
+        fs::remove_file(&path).expect("removed");
         gone(old);
         let said = reasons(&world);
-        assert!(said.len() == 1 && said[0].contains(name), "{said:?}");
+        let named = path.file_name().expect("a name").to_string_lossy().into_owned();
+        assert!(said.len() == 1 && said[0].contains(&named), "{said:?}");
     }
 }

@@ -182,7 +182,7 @@ fn b_10_a_commit_of_what_somebody_else_has_locked_is_refused() {
     assert!(git(&world, "ada", &["add", "src", "docs"]).0);
     let (ok, said) = git(&world, "ada", &["commit", "-qm", "nothing is locked, no daemon runs"]);
     assert!(ok, "{said}");
-    assert!(!world.project().join(".stafette/daemon.sock").exists(), "and none was started");
+    assert!(!world.state().join("daemon.sock").exists(), "and none was started");
     bob(&world, &["lock", "src/**"]).ok();
     for running in [true, false] {
         world.write("docs/b.md", &running.to_string());

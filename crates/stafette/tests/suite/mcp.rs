@@ -149,7 +149,7 @@ impl Server {
 
     /// Where the Unix socket can be reached by TCP too, for those who cannot show a token.
     pub(crate) fn relay(&self) -> String {
-        let relay = relay(self.world.project().join(".stafette/daemon.sock")).expect("a relay");
+        let relay = relay(self.world.state().join("daemon.sock")).expect("a relay");
         format!("http://{relay}/mcp")
     }
 

@@ -158,7 +158,7 @@ fn b_11_inside_a_session_it_starts_no_daemon() {
     let nowhere = world.home().join("nowhere.sock").display().to_string();
     let said = world.run_with(&["mcp"], b"", &[("STAFETTE_SOCKET", &nowhere)]);
     assert_eq!(said.code, 7, "{said:?}");
-    assert!(!world.project().join(".stafette/daemon.sock").exists());
+    assert!(!world.state().join("daemon.sock").exists());
 }
 
 #[test]

@@ -17,7 +17,8 @@ const TRIES: &str = r#"
     could write-git-config sh -c 'echo x >> .git/config'
     could write-claude sh -c 'echo x > .claude/settings.json'
     could write-stafette sh -c 'echo x > .stafette/planted'
-    could write-turns sh -c 'echo x > .stafette/turns/planted'
+    could read-state sh -c 'cat "$HOME"/.local/state/stafette/projects/*/store.db'
+    could write-state sh -c 'cd "$HOME"/.local/state/stafette/projects/* && echo x > planted'
     could write-workflow sh -c 'echo x >> stafette.toml'
     could write-work sh -c 'echo x > work.txt'
     could write-temp sh -c 'echo x > "$TMPDIR/x"'
@@ -106,7 +107,8 @@ fn b_08_an_agent_in_its_sandbox_reaches_no_keys_hooks_or_settings_and_still_hand
             "write-git-config",
             "write-claude",
             "write-stafette",
-            "write-turns",
+            "read-state",
+            "write-state",
             "write-workflow",
             "write-home",
         ] {

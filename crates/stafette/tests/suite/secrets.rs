@@ -276,7 +276,7 @@ fn b_17_secrets_that_people_and_programs_let_slip_are_not_stored() {
     let log = world.run(&["log", &run, "--json"]).ok().out;
     assert!(log.contains("[redacted:github]") && log.contains("[redacted:environment]"), "{log}");
     drop(web);
-    let mut found = secrets.found_in(&world.project().join(".stafette"));
+    let mut found = secrets.found_in(&world.state());
     found.extend(secrets.told.take());
     assert!(found.is_empty(), "secrets slip through:\n{}", found.join("\n"));
 }

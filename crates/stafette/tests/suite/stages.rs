@@ -199,7 +199,7 @@ impl World {
 
     fn get(&self, url: &str) -> Value {
         let mut curl = self.command("curl");
-        let socket = self.project().join(".stafette/daemon.sock");
+        let socket = self.state().join("daemon.sock");
         curl.args(["--silent", "--max-time", "120", "--unix-socket"]).arg(socket).arg(url);
         serde_json::from_str(&crate::mcp::said(&mut curl).ok().out).expect("JSON")
     }

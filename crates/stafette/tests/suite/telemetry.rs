@@ -416,7 +416,7 @@ fn s2_10_metrics_survive_a_kill_without_counting_twice() {
     assert_eq!(counted(&web), once, "made again from the events");
     // Stopped in good order it keeps them, and goes on from there.
     drop(web);
-    assert!(world.read(".stafette/telemetry.json").contains("\"total\":3"));
+    assert!(world.kept("telemetry.json").contains("\"total\":3"));
     let web = up_again(&world);
     assert_eq!(world.run(&["run", "x"]).code, 3);
     let twice = counted(&web);
@@ -425,7 +425,7 @@ fn s2_10_metrics_survive_a_kill_without_counting_twice() {
     let web = up_again(&world);
     assert_eq!(counted(&web), twice, "some were kept, the others are made again");
     web.kill();
-    let log = world.read(".stafette/logs/events.jsonl");
+    let log = world.kept("logs/events.jsonl");
     let whole: std::collections::BTreeSet<_> = log.lines().collect();
     assert_eq!(whole.len(), log.lines().count(), "no line of the log is there twice");
 }
@@ -437,7 +437,7 @@ fn s5_09_the_event_log_has_the_six_events_one_object_a_line() {
     let asked = world.run(&["log", "--seed-names"]).ok().lines();
     // Whoever is told of alerts is told of all that is in the log.
     world.run(&["alerts"]).ok();
-    let log = world.read(".stafette/logs/events.jsonl");
+    let log = world.kept("logs/events.jsonl");
     let lines: Vec<Value> =
         log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(lines, asked, "the file and the command tell the same");
@@ -474,11 +474,11 @@ fn s5_09_the_daemons_own_log_is_put_aside_while_it_lives_and_the_oldest_goes() {
     let text = limit.to_string();
     let env = [("STAFETTE_DEBUG", "1"), ("STAFETTE_LOG_MAX_BYTES", text.as_str())];
     let up = world.run_with(&["up", "--json"], b"", &env).ok().json();
-    let said = world.read(".stafette/daemon.log");
+    let said = world.kept("daemon.log");
     let mut said = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let socket = said.find_map(|line| Some(line["socket"].as_str()?.to_owned())).expect("where");
     let size = |name: &str| {
-        let found = std::fs::metadata(world.project().join(".stafette").join(name));
+        let found = std::fs::metadata(world.state().join(name));
         found.map(|found| found.len()).ok()
     };
     // Whatever is no request is noted.

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 /// Longer than anything takes, however busy the machine is, and though it stands still for a while.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
@@ -112,6 +113,16 @@ impl World {
         self.folder.path().join("project")
     }
 
+    /// The folder in which the project's state is kept.
+    pub(crate) fn state(&self) -> PathBuf {
+        state_of(self.home(), &self.project())
+    }
+
+    /// A file of the project's state.
+    pub(crate) fn kept(&self, name: &str) -> String {
+        fs::read_to_string(self.state().join(name)).unwrap_or_default()
+    }
+
     /// The home of the user, outside of the project.
     pub(crate) fn home(&self) -> &Path {
         self.folder.path()
@@ -178,6 +189,15 @@ impl Drop for World {
         // Leaves no daemon behind; most tests have none by now.
         let _ = self.command(program()).arg("down").output();
     }
+}
+
+/// The folder in which a user with this home has the state of a project.
+pub(crate) fn state_of(home: &Path, project: &Path) -> PathBuf {
+    let root = project.canonicalize().expect("a project");
+    let digest = Sha256::digest(root.as_os_str().as_encoded_bytes());
+    let key: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+    let name = root.file_name().expect("a name").to_string_lossy().into_owned();
+    home.join(format!(".local/state/stafette/projects/{name}-{key}"))
 }
 
 /// Whether a process is there and not dead.

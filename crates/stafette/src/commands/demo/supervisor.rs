@@ -73,7 +73,7 @@ impl Supervisor {
                         self.output.say(mark + " the daemon was killed (SIGKILL)");
                     }
                     ended => {
-                        let log = self.project.root.join(".stafette/daemon.log");
+                        let log = self.project.log();
                         return Err(Failure::failed("The daemon ended")
                             .why(format!("{ended:?}"))
                             .fix(format!("look at {}", log.display())));
@@ -87,7 +87,7 @@ impl Supervisor {
     fn spawn(&mut self) -> Result<Child, Failure> {
         let failed =
             |error: std::io::Error| Failure::failed("The daemon cannot be started").because(&error);
-        let log = daemon::log_file(&self.project.root.join(".stafette"))?;
+        let log = daemon::log_file(&self.project.state()?)?;
         let mut command = Command::new(daemon::program()?);
         command
             .args(["up", "--foreground", "--trusted", &self.hash, "--project"])

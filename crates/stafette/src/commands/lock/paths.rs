@@ -7,9 +7,10 @@ use stafette_core::lock::Pattern;
 use super::Context;
 use super::check::git;
 use crate::exit::Failure;
+use crate::state;
 
-/// The folder of the agents' worktrees.
-const WORKTREES: &str = ".stafette/worktrees/worktrees";
+/// The folder of the agents' worktrees, in the project's state.
+const WORKTREES: &str = "worktrees/worktrees";
 
 /// The folders that names are relative to.
 #[derive(Clone, Debug)]
@@ -65,8 +66,11 @@ impl Places {
 /// The path within the project. A file in an agent's worktree has the name that it will have in the
 /// project.
 pub(super) fn within(root: &Path, path: &Path) -> Option<PathBuf> {
-    let inner = path.strip_prefix(root).ok()?;
-    let Ok(work) = inner.strip_prefix(WORKTREES) else { return Some(inner.to_owned()) };
+    if let Ok(inner) = path.strip_prefix(root) {
+        return Some(inner.to_owned());
+    }
+    let worktrees = state::place(root).join(WORKTREES).canonicalize().ok()?;
+    let work = path.strip_prefix(worktrees).ok()?;
     let mut parts = work.components();
     // The run and the agent; then the repository, which may be larger than the project.
     parts.next()?;

@@ -46,7 +46,7 @@ pub(super) async fn follow(
         while client.get::<RunView>(&run_path(Some(&run), "")).await.is_err() {
             if since.elapsed() > patience {
                 return Err(Failure::failed("The next generation does not begin")
-                    .fix("see .stafette/daemon.log"));
+                    .fix("see the daemon's log; `stafette state` says where it is"));
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -63,7 +63,8 @@ async fn handed_over(client: &Client, run: &str) -> Result<GenerationHandedOver,
         }
         tokio::time::sleep(LOOK).await;
     }
-    Err(Failure::failed("The generation does not hand over").fix("see .stafette/daemon.log"))
+    Err(Failure::failed("The generation does not hand over")
+        .fix("see the daemon's log; `stafette state` says where it is"))
 }
 
 fn now() -> i64 {

@@ -137,7 +137,7 @@ fn s1_14_two_plans_for_the_same_time_that_are_approved_at_once_are_never_both_bo
     let (two, second, others) = world.plans("Have another tool");
     // As if both had been planned at the very same moment: neither knew of the other.
     world.run(&["down"]).ok();
-    let base = Base::open(&world.project().join(".stafette/knowledge.db")).expect("the file");
+    let base = Base::open(&world.state().join("knowledge.db")).expect("the file");
     let proposals = Proposals::new(base);
     for (block, other) in blocks.iter().zip(&others) {
         let (start, end) = times(block);

@@ -77,7 +77,7 @@ fn s1_13_a_token_of_an_agent_has_its_roles_rights_and_a_persons_token_a_persons(
                         "{role} {first}"
                     );
                     assert_eq!(said["title"], json!(refused.to_string()), "{role} {first}");
-                    let log = door.world().read(".stafette/daemon.log");
+                    let log = door.world().kept("daemon.log");
                     assert!(log.contains(&refused.to_string()), "it is in the log: {refused}");
                 }
                 None => assert!(![401, 403].contains(&status), "{role} {first}: {status} {said}"),
@@ -178,7 +178,7 @@ fn s1_13_a_token_of_an_agent_takes_the_turns_of_that_agent_alone() {
     }
     let why = door.tool(&mind, "start_run", &json!({ "request": "More of me" }));
     assert!(why.expect_err("agents begin no runs").contains("begins no runs"));
-    let log = door.world().read(".stafette/daemon.log");
+    let log = door.world().kept("daemon.log");
     assert!(log.contains("an agent may not take the turns of another"), "{log}");
     assert!(log.contains("an agent may not speak for another"), "{log}");
 }

@@ -34,7 +34,7 @@ impl Receiver {
         let mut heard: Vec<Value> = Vec::new();
         for _ in 0..spans {
             let next = self.0.hear_within(PATIENCE);
-            let log = || world.read(".stafette/daemon.log");
+            let log = || world.kept("daemon.log");
             heard.push(next.unwrap_or_else(|| panic!("after {heard:#?}\n{}", log())));
         }
         assert_eq!(self.0.hear_within(QUIET), None, "after {heard:#?}");

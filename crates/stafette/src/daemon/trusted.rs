@@ -1,0 +1,88 @@
+//! The workflows that the user has trusted, also those of before: a run keeps the workflow that it
+//! began with, and is held against this before anything of it is started again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use stafette_core::Workflow;
+use stafette_server::{Problem, ReadWorkflow};
+
+use super::problem;
+use crate::project::Project;
+use crate::{state, trust};
+
+/// The number of workflows that are remembered.
+const LIMIT: usize = 1000;
+
+/// Why a run stays stopped.
+const NOT_TRUSTED: &str = "its workflow, or a file that it names, is not what was trusted here: put \
+    it back and run `stafette trust` and `stafette up`, or cancel the run";
+
+/// The workflows that may be run in one project.
+#[derive(Debug)]
+pub(super) struct TrustedWorkflows {
+    project: Project,
+    /// The hash of a workflow that is trusted because its caller wrote it.
+    by_caller: Option<String>,
+    file: PathBuf,
+    /// The digests of all that were trusted, the newest last.
+    known: Mutex<Vec<String>>,
+}
+
+impl TrustedWorkflows {
+    pub(super) fn open(project: &Project, state: &Path, by_caller: Option<String>) -> Arc<Self> {
+        let file = state.join("trusted.json");
+        let text = fs::read(&file).unwrap_or_default();
+        // A damaged file trusts nothing, which is safe.
+        let known = Mutex::new(serde_json::from_slice(&text).unwrap_or_default());
+        Arc::new(TrustedWorkflows { project: project.clone(), by_caller, file, known })
+    }
+
+    /// Reads the project's workflow, and remembers it if it is trusted.
+    pub(super) fn reader(self: &Arc<Self>) -> Arc<ReadWorkflow> {
+        let trusted = Arc::clone(self);
+        Arc::new(move || trusted.read())
+    }
+
+    fn read(&self) -> Result<Workflow, Problem> {
+        let loaded = self.project.load().map_err(|failure| problem(&failure))?;
+        let by_caller = self.by_caller.as_ref().is_some_and(|hash| *hash == loaded.hash);
+        if !by_caller && !trust::is_trusted(&self.project, &loaded) {
+            return Err(problem(&trust::refusal(&self.project, &loaded)));
+        }
+        let digest = trust::digest(&self.project, &loaded.workflow);
+        self.remember(digest.map_err(|failure| problem(&failure))?);
+        Ok(loaded.workflow)
+    }
+
+    /// Checks that a workflow is as it was when it was trusted, with the files that it names.
+    pub(super) fn holds(&self, workflow: &Workflow) -> Result<(), String> {
+        let digest = trust::digest(&self.project, workflow).map_err(|failure| failure.what)?;
+        let is_known = || self.lock().contains(&digest);
+        // It may have been trusted a moment ago.
+        if is_known() || (self.read().is_ok() && is_known()) {
+            return Ok(());
+        }
+        Err(NOT_TRUSTED.to_owned())
+    }
+
+    fn remember(&self, digest: String) {
+        let mut known = self.lock();
+        if known.contains(&digest) {
+            return;
+        }
+        known.push(digest);
+        let surplus = known.len().saturating_sub(LIMIT);
+        known.drain(..surplus);
+        let text = serde_json::to_vec(&*known).expect("our own types are JSON");
+        if let Err(error) = stafette_disk::replace(&self.file, &text) {
+            // Its runs continue after a restart as long as the workflow stays as it is.
+            tracing::warn!(%error, "what is trusted cannot be noted");
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
