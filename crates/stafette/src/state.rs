@@ -124,18 +124,9 @@ pub(crate) fn note(root: &Path) -> Result<(), Failure> {
     let file = place(root).join(OWNER);
     let write = || -> io::Result<()> {
         let owner = serde_json::to_vec_pretty(&Owner::of(root)?)?;
-        replace(&file, &owner)
+        stafette_disk::replace(&file, &owner)
     };
     write().map_err(|error| not_written(&file, &error))
-}
-
-/// Writes a file of the state: it is there whole, or as it was.
-pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
-    let mut draft = tempfile::NamedTempFile::new_in(file.parent().unwrap_or(Path::new(".")))?;
-    draft.write_all(text)?;
-    draft.as_file().sync_all()?;
-    draft.persist(file)?;
-    Ok(())
 }
 
 /// Puts the state aside, and returns where it is then.

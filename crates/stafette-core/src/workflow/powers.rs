@@ -499,6 +499,8 @@ impl Found<'_> {
             ask_always: _,
             own: _,
             protected: _,
+            // Made from the commands, which are shown.
+            named: _,
         } = changes;
         self.command("changes.validate", validate);
     }

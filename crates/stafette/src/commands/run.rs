@@ -104,9 +104,8 @@ async fn until_interrupted(
     run: &str,
     seen: impl Future<Output = Result<Exit, Failure>>,
 ) -> Result<Exit, Failure> {
-    let mut signals = Signals::new().map_err(|error| {
-        Failure::failed("Signals cannot be received").because(&error)
-    })?;
+    let mut signals = Signals::new()
+        .map_err(|error| Failure::failed("Signals cannot be received").because(&error))?;
     tokio::select! {
         exit = seen => exit,
         () = signals.any() => {

@@ -10,7 +10,7 @@ use stafette_server::{Problem, ReadWorkflow};
 
 use super::problem;
 use crate::project::Project;
-use crate::{state, trust};
+use crate::trust;
 
 /// The number of workflows that are remembered.
 const LIMIT: usize = 1000;
