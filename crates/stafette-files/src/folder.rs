@@ -128,8 +128,8 @@ impl Folder {
     pub(crate) fn arrived(&self, place: Option<Place>, name: &str) -> io::Result<u64> {
         let folder = place.map_or(&self.root, |place| self.at(place));
         let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        let seconds = u64::try_from(stat.st_ctime).unwrap_or(0);
-        Ok(seconds * 1000 + u64::try_from(stat.st_ctime_nsec).unwrap_or(0) / 1_000_000)
+        let nanos = i64::try_from(stat.st_ctime_nsec).unwrap_or(0);
+        Ok(u64::try_from(stat.st_ctime * 1000 + nanos / 1_000_000).unwrap_or(0))
     }
 
     pub(crate) fn read(&self, place: Place, name: &str) -> io::Result<Vec<u8>> {

@@ -88,7 +88,8 @@ impl Project {
     pub(crate) fn socket(&self) -> Result<PathBuf, Failure> {
         state::check(&self.root)?;
         let own = self.own_socket();
-        Ok(state::socket_elsewhere(&self.root, &own).unwrap_or(own))
+        let socket = state::socket_elsewhere(&self.root, &own).unwrap_or(own);
+        state::check_socket(&socket).map(|()| socket)
     }
 
     /// Loads the workflow and checks it. Errors are shown as the checker shows them.

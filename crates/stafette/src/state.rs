@@ -84,6 +84,9 @@ pub(crate) fn place(root: &Path) -> PathBuf {
 pub(crate) fn open(root: &Path) -> Result<PathBuf, Failure> {
     let folder = place(root);
     make_private(&folder)?;
+    if is_tracked(root, &folder) {
+        return Err(not_ours(&folder, "it lies in the project, and git tracks it or cannot say"));
+    }
     if check(root)?.is_none() {
         note(root)?;
         check(root)?;
@@ -227,6 +230,15 @@ pub(crate) fn socket_elsewhere(root: &Path, own: &Path) -> Option<PathBuf> {
     (is_ours && socket != own).then_some(socket)
 }
 
+/// Checks that a socket is the user's own, if it is there: in a folder of the system another user
+/// may have been first.
+pub(crate) fn check_socket(socket: &Path) -> Result<(), Failure> {
+    match fs::symlink_metadata(socket) {
+        Ok(found) => owner(socket, &found),
+        Err(_) => Ok(()),
+    }
+}
+
 /// The project whose state a folder lies in: the worktrees of its agents are there.
 pub(crate) fn project_of(folder: &Path) -> Option<PathBuf> {
     let projects = projects().canonicalize().ok()?;
@@ -245,6 +257,23 @@ fn projects() -> PathBuf {
     let home = || absolute("HOME").map(|home| home.join(".local/state"));
     let base = absolute("XDG_STATE_HOME").or_else(home).unwrap_or_else(shared_folder);
     base.join("stafette/projects")
+}
+
+/// True for a state within the project, such as one of a user's whole home, that the repository may
+/// have brought along.
+fn is_tracked(root: &Path, state: &Path) -> bool {
+    let inner =
+        state.canonicalize().ok().and_then(|state| Some(state.strip_prefix(root).ok()?.to_owned()));
+    let Some(inner) = inner.filter(|_| root.join(".git").symlink_metadata().is_ok()) else {
+        return false;
+    };
+    let listed = std::process::Command::new("git")
+        .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"])
+        .args(["--literal-pathspecs", "ls-files", "--"])
+        .arg(inner)
+        .current_dir(root)
+        .output();
+    !listed.is_ok_and(|listed| listed.status.success() && listed.stdout.is_empty())
 }
 
 fn key(root: &Path) -> String {
@@ -300,8 +329,12 @@ fn ignore(folder: &OwnedFd) {
 
 fn owned(path: &Path, file: &File) -> Result<fs::Metadata, Failure> {
     let found = file.metadata().map_err(|error| not_read(path, &error))?;
+    owner(path, &found).map(|()| found)
+}
+
+fn owner(path: &Path, found: &fs::Metadata) -> Result<(), Failure> {
     match found.uid() == user() {
-        true => Ok(found),
+        true => Ok(()),
         false => Err(Failure::failed(format!("{} is not used", path.display()))
             .why(format!("it belongs to another user (number {})", found.uid()))
             .fix("call stafette as that user, or have them remove it")),

@@ -91,7 +91,7 @@ async fn state(project: &Project) -> Finding {
     let older = older::find(&project.root).await;
     let opened = project.state().and_then(|folder| open_lock(&project.root).map(|_lock| folder));
     let (good, said, fix) = match (opened, older) {
-        (Err(failure), _) => (false, failure.what, failure.fix),
+        (Err(failure), _) => (false, format!("{}: {}", failure.what, failure.why), failure.fix),
         (Ok(_), Some(older)) => (false, older.line(), "remove it if it is not yours".to_owned()),
         (Ok(folder), None) => (true, format!("is in {}", folder.display()), String::new()),
     };

@@ -3,6 +3,7 @@
 mod generations;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use stafette_core::clean::Clean;
@@ -18,6 +19,12 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Tone, short};
 use crate::project::{Project, person};
 use crate::window::Signals;
+
+/// The time that a daemon inside has to end.
+const ENDING: Duration = Duration::from_secs(30);
+
+/// The end of the task that a daemon inside lives in.
+type Ended = Result<Result<(), Failure>, tokio::task::JoinError>;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Run) -> Result<Exit, Failure> {
     let project = context.project()?;
@@ -39,21 +46,29 @@ pub(crate) async fn run(context: &Context, arguments: cli::Run) -> Result<Exit, 
     }
     let exit = tokio::select! {
         exit = start(context, &client, &arguments) => exit,
-        ended = &mut server => {
-            if let Ok(Err(failure)) = ended {
-                return Err(failure);
-            }
-            // Stopped by a signal, which the daemon inside receives too.
-            context.output.say("stopped; `stafette resume` continues the run");
-            return Ok(Exit::Interrupted);
-        }
+        ended = &mut server => return stopped(context, ended),
     };
+    if exit.as_ref().is_err_and(|failure| failure.code == Exit::NoDaemon)
+        && let Ok(ended) = tokio::time::timeout(ENDING, &mut server).await
+    {
+        // It was asked something while it ended.
+        return stopped(context, ended);
+    }
     let _: Result<Value, Failure> = client.post("/v1/stop", &json!({})).await;
     let _ = server.await;
     exit
 }
 
-fn early_end(ended: Result<Result<(), Failure>, tokio::task::JoinError>) -> Failure {
+/// The end of a run in the foreground by a signal, which the daemon inside receives too.
+fn stopped(context: &Context, ended: Ended) -> Result<Exit, Failure> {
+    if let Ok(Err(failure)) = ended {
+        return Err(failure);
+    }
+    context.output.say("stopped; `stafette resume` continues the run");
+    Ok(Exit::Interrupted)
+}
+
+fn early_end(ended: Ended) -> Failure {
     match ended {
         Ok(Err(failure)) => failure,
         _ => Failure::failed("The run ended before it began"),

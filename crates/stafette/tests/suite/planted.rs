@@ -188,6 +188,23 @@ fn b_20_a_lock_that_is_no_plain_file_is_not_used() {
 }
 
 #[test]
+fn b_20_a_home_that_is_a_repository_brings_no_state_along_either() {
+    let attacker = attackers_state();
+    let world = cloned(|origin| {
+        let project = origin.parent().expect("a home").join("project");
+        let state = state_of(origin, &project);
+        copy(&attacker.state(), &state);
+        fs::remove_file(state.join("project.json")).expect("it was there");
+    });
+    let home = world.project().display().to_string();
+    for command in COMMANDS {
+        let told = world.run_with(command, b"", &[("HOME", &home)]);
+        assert!(said(&told).contains("git tracks it"), "{command:?}: {told:?}");
+    }
+    assert!(!world.project().join("ran").exists(), "something ran");
+}
+
+#[test]
 fn b_20_what_a_lock_says_counts_only_while_it_is_held() {
     let attacker = World::workflow(ECHO);
     attacker.up(&[]).expect("a daemon");
