@@ -177,8 +177,14 @@ pub(crate) fn inspect(project: &Project, workflow: &Workflow) -> Result<Inspecte
         inspected.powers.push(Shown { power, files });
     }
     for (name, agent) in &workflow.agents {
-        let Some(script) = agent.script.as_ref() else { continue };
-        let Ok(script) = Script::read(&project.root.join(script)) else { continue };
+        let Some(file) = agent.script.as_ref() else { continue };
+        let Ok(script) = Script::read(&project.root.join(file)) else { continue };
+        if let Some(ledger) = &script.ledger {
+            let path = Path::new(file).with_file_name("").join(ledger);
+            let mut power = Power::path(format!("agents.{name}.script"), &path.to_string_lossy());
+            found.mark_links(&mut power);
+            inspected.powers.push(Shown { power, files: Vec::new() });
+        }
         for step in script.turns.iter().flat_map(|turn| &turn.steps) {
             let Step::Run { command, .. } = step else { continue };
             let words = ["sh", "-c", command].map(str::to_owned).to_vec();

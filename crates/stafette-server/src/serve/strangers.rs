@@ -12,10 +12,13 @@ const MOST: usize = 256;
 /// Maximum number of connections per listener that showed who they are; further ones stay strangers.
 const KNOWN: usize = 512;
 
-/// The strangers at one listener, by the order of their arrival.
+/// Connections by the order of their arrival: their peer, and how they are told to leave.
+type Waiting = BTreeMap<u64, (IpAddr, Arc<Notify>)>;
+
+/// The strangers at one listener.
 #[derive(Debug)]
 pub(super) struct Strangers {
-    here: Arc<Mutex<BTreeMap<u64, (IpAddr, Arc<Notify>)>>>,
+    here: Arc<Mutex<Waiting>>,
     known: Arc<Semaphore>,
     next: u64,
 }
@@ -45,7 +48,7 @@ impl Strangers {
 }
 
 /// The oldest connection of the peer that has most of them.
-fn in_the_way(here: &BTreeMap<u64, (IpAddr, Arc<Notify>)>) -> Option<u64> {
+fn in_the_way(here: &Waiting) -> Option<u64> {
     let mut counts: HashMap<IpAddr, usize> = HashMap::new();
     here.values().for_each(|(ip, _)| *counts.entry(*ip).or_default() += 1);
     let (busiest, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
@@ -59,7 +62,7 @@ pub(crate) struct Stranger(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     id: u64,
-    here: Arc<Mutex<BTreeMap<u64, (IpAddr, Arc<Notify>)>>>,
+    here: Arc<Mutex<Waiting>>,
     leave: Arc<Notify>,
     room: Arc<Semaphore>,
     /// The place among those that are known.

@@ -36,6 +36,7 @@ pub(super) fn follow(project: &Project, url: &str) -> bool {
 
 /// A page that leads on at once. The link works once, so it is worth nothing afterwards.
 fn page(url: &str) -> String {
+    let url = url.replace('&', "&amp;").replace('"', "&quot;");
     format!(
         "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\
          <meta http-equiv=\"refresh\" content=\"0; url={url}\"><title>Stafette</title>\
