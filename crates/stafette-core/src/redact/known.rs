@@ -41,8 +41,8 @@ impl Known {
     pub(super) fn has(&self, value: &str) -> bool {
         let piece = &value.as_bytes()[..value.len().min(PIECE)];
         let Some(begins) = piece.first_chunk::<3>() else { return true };
-        let among = |values: &Vec<Box<[u8]>>| values.iter().any(|value| **value == *piece);
-        value.len() < SHORTEST || self.values.get(begins).is_some_and(among)
+        let mut known = self.values.get(begins).into_iter().flatten();
+        value.len() < SHORTEST || known.any(|value| **value == *piece)
     }
 
     /// Learns a value in each form that it is likely to appear in.
@@ -78,10 +78,9 @@ impl Known {
     /// Returns the length of the value that begins here, if one does.
     pub(super) fn exact(&self, window: &[u8]) -> Option<usize> {
         let values = self.values.get(window.first_chunk::<3>()?)?;
-        let is_here = |value: &&Box<[u8]>| {
-            window.starts_with(value) && !shape::ends_in_mark(window, value.len())
-        };
-        values.iter().find(is_here).map(|value| value.len())
+        let is_here =
+            |value: &&[u8]| window.starts_with(value) && !shape::ends_in_mark(window, value.len());
+        values.iter().map(|value| &**value).find(is_here).map(<[u8]>::len)
     }
 }
 

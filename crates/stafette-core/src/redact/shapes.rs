@@ -140,7 +140,7 @@ pub(super) const SHAPES: &[Shape] = &[
     shape("nuget", "oy2", Alphanumeric, 43).exactly(),
     shape("docker", "dckr_pat_", Dashed, 20),
     shape("docker", "dckr_oat_", Dashed, 20),
-    shape("artifactory", "AKCp", Alphanumeric, 69),
+    shape("packages", "AKCp", Alphanumeric, 69),
     shape("sonar", "squ_", Hex, 40),
     shape("sonar", "sqp_", Hex, 40),
     shape("sonar", "sqa_", Hex, 40),

@@ -22,7 +22,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Bench) -> Result<Exit
     }
     match context.output.json {
         true => context.output.data(&report),
-        false => context.output.line(&report.to_string()),
+        false => context.output.line(report.to_string()),
     }
     Ok(Exit::Ok)
 }

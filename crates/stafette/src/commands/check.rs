@@ -49,10 +49,10 @@ pub(crate) fn run(context: &Context, arguments: &cli::Check) -> Result<Exit, Fai
             .data(&json!({ "file": name, "ok": good, "problems": listed, "gate": items }));
     } else {
         for diagnostic in &diagnostics {
-            context.output.line(&file::render(diagnostic, &name, &text));
+            context.output.line(file::render(diagnostic, &name, &text));
         }
         for item in &items {
-            context.output.line(&item.render(&name, &text));
+            context.output.line(item.render(&name, &text));
         }
         match good {
             true => context.output.say(format!("{name} is sound")),
@@ -74,7 +74,7 @@ fn document(context: &Context, path: &Path, text: &str, gate_asked: bool) -> Res
         context.output.data(&json!({ "file": path, "ok": good, "gate": items }));
     } else {
         for item in &items {
-            context.output.line(&item.render(&path.display().to_string(), text));
+            context.output.line(item.render(&path.display().to_string(), text));
         }
     }
     Ok(if good { Exit::Ok } else { Exit::Failed })

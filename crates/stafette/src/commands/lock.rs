@@ -52,7 +52,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Lock) -> Result<Exit,
     match context.output.json {
         true => context.output.data(&lock),
         false => {
-            context.output.line(&lock["fence"].to_string());
+            context.output.line(lock["fence"].to_string());
             context.output.say(format!(
                 "{} is yours for {} ({}); give it back with `stafette unlock {}`",
                 what(&lock),

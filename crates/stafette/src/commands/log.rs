@@ -21,7 +21,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Log) -> Result<Exit, 
         for shown in filter.shown(&event) {
             match context.output.json || arguments.seed_names {
                 true => context.output.data(&shown),
-                false => context.output.line(&line(&shown)),
+                false => context.output.line(line(&shown)),
             }
         }
         if arguments.follow && event["event"] == "run_finished" {

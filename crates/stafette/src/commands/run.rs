@@ -259,7 +259,7 @@ async fn end(
         view.purse.spent.money,
     );
     output.say(output.paint(tone, &view.status) + rest);
-    output.line(&view.run.to_string());
+    output.line(view.run.to_string());
     Ok(exit)
 }
 

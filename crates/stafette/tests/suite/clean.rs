@@ -1,9 +1,9 @@
-//! Text of agents and repositories that tries to steer the terminal of whoever reads it.
+//! Text of agents and repositories that tries to steer the terminal of its reader.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::terminal::Terminal;
-use crate::world::{World, program};
+use crate::world::{World, program, repository};
 
 const WORKFLOW: &str = r#"
 [workflow]
@@ -12,6 +12,13 @@ entry = "one"
 [agents.one]
 runner = "exec"
 command = ["sh", "one.sh"]
+[agents.two]
+runner = "exec"
+result = "exit"
+command = ["true"]
+[[routes]]
+from = "one"
+to = "two"
 "#;
 
 /// True for what a terminal obeys or hides: a clipboard, a title, a link, a direction, no width.
@@ -26,17 +33,19 @@ fn b_17_no_command_lets_the_text_of_an_agent_steer_the_terminal() {
     let hostile = |word: &str| {
         format!("{word}\u{1b}]52;c;aGk=\u{7}\u{1b}]8;;http://x\u{1b}\\\u{9b}31m\u{202e}\u{200b}")
     };
-    let result = json!({
-        "status": "resolved",
-        "summary": hostile("summary"),
-        "outputs": { (hostile("key")): hostile("value") },
-        "handoffs": [],
-    });
+    let document = repository().join("fixtures/wire/handoff-request.json");
+    let document = std::fs::read_to_string(document).expect("a document");
+    let mut handoff: Value = serde_json::from_str(&document).expect("JSON");
+    handoff["sourceAgent"] = "one".into();
+    handoff["handoffTo"] = "two".into();
+    handoff["reasonDetail"] = hostile("detail").into();
+    handoff["contextForTarget"]["summary"] = hostile("summary").into();
+    handoff["contextForTarget"]["relevantOutputs"] = json!({ (hostile("key")): hostile("value") });
     let error = json!({ "code": "ODD", "message": hostile("message") });
     world.write(
         "one.sh",
         &format!(
-            "cat >/dev/null\n'{0}' emit ERROR '{error}' || true\n'{0}' emit RESULT '{result}'\n",
+            "cat >/dev/null\n'{0}' emit ERROR '{error}' || true\n'{0}' emit HANDOFF '{handoff}'\n",
             program()
         ),
     );

@@ -32,7 +32,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Calendar) -> Result<E
             let state = ["/state", "/status"].map(|path| text(&changed, path)).concat();
             output.line(format!("{} is {state}", text(&changed, "/title")));
             for along in list(&changed, "/along") {
-                output.line(&text(along, "/trouble"));
+                output.line(text(along, "/trouble"));
             }
         }
     }
@@ -92,7 +92,7 @@ async fn week(
     }
     for block in known {
         if block["trouble"].is_string() {
-            output.say(&text(block, "/trouble"));
+            output.say(text(block, "/trouble"));
         }
     }
     Ok(Exit::Ok)

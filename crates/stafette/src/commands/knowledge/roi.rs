@@ -44,7 +44,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Roi) -> Result<Exit, 
         output.data(&found);
         return Ok(Exit::Ok);
     }
-    output.line(&text(&found, "/decision/option"));
+    output.line(text(&found, "/decision/option"));
     if let Ok(ranked) = serde_json::from_value::<Ranked>(found["ranking"].clone()) {
         output.line(ranked.table().trim_end());
     }

@@ -22,7 +22,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Threads) -> Result<Ex
     }
     for message in list(&found, "/messages") {
         output.line(format!("{}  {}", moment(&message["created_at"]), text(message, "/role")));
-        output.line(&text(message, "/body"));
+        output.line(text(message, "/body"));
     }
     let hits = list(&found, "/hits").iter().map(|hit| {
         let words: String =
