@@ -38,5 +38,5 @@ export default defineConfig({
     sourcemap: false,
     rolldownOptions: { output: { entryFileNames: 'assets/[name]-[hash].js' } },
   },
-  server: { proxy: { '/v1': { target: daemon, ws: true }, '/login': daemon, '/healthz': daemon } },
+  server: { proxy: { '/v1': { target: daemon, ws: true }, '/healthz': daemon } },
 })

@@ -1,4 +1,5 @@
 import { render } from 'preact'
+import { enter } from './api/session'
 import { listen } from './app/keys'
 import { watch } from './app/notify'
 import { begin } from './app/store'
@@ -24,6 +25,7 @@ import './style/overlays.css'
 import { App } from './view/App'
 
 const root = document.getElementById('app')
+await enter()
 if (root) render(<App />, root)
 begin()
 watch()

@@ -4,9 +4,6 @@ use aide::axum::ApiRouter;
 use aide::axum::routing::{delete_with, get_with, post_with};
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::http::header::{CONTENT_TYPE, SET_COOKIE};
-use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::{AgentName, Millis};
@@ -15,12 +12,9 @@ use crate::clock::now;
 use crate::launch::STAY;
 use crate::principal::{Scope, Standing};
 use crate::problem::causes;
-use crate::request::{Asked, Body, Named};
+use crate::request::{Body, Named};
 use crate::tokens::{NewToken, TokenError, TokenView};
 use crate::{Edge, Problem};
-
-/// Path that a browser is sent to after signing in.
-const HOME: &str = "/";
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
     ApiRouter::new()
@@ -49,7 +43,12 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
                     .summary("Make a link that lets the user's browser in, once")
             }),
         )
-        .route("/launch", axum::routing::get(enter))
+        .api_route(
+            "/v1/session",
+            post_with(enter, |op| {
+                op.id("enter").tag("access").summary("Exchange the key of a launch link for a session")
+            }),
+        )
 }
 
 async fn list(State(edge): State<Edge>) -> Json<Vec<TokenView>> {
@@ -154,43 +153,40 @@ async fn launch(
         .await
         .map_err(|error| Problem::new(503, "no_door", error.to_string()).because(causes(&error)))?;
     let key = edge.launches.key(now(), scope).map_err(no_chance)?;
-    Ok(Json(LaunchLink { url: format!("{}/launch?key={key}", door.url()) }))
+    // Browsers keep what follows `#` to themselves: no server and no log gets the key.
+    Ok(Json(LaunchLink { url: format!("{}/#key={key}", door.url()) }))
 }
 
 fn no_chance(error: std::io::Error) -> Problem {
     Problem::new(503, "no_chance", "The system gives no random numbers").because(error.to_string())
 }
 
-#[derive(Debug, Deserialize)]
+/// The key of a launch link.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Key {
-    #[serde(default)]
+    /// The part of the link after `#key=`.
     key: String,
 }
 
-/// Signs a browser in and sends it to the page. It answers with a page instead of a redirect: after
-/// a redirect that another site started, the browser would not send the cookie.
+/// A browser that is signed in.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Session {
+    /// Sent as `authorization: Bearer …`, or as the WebSocket protocol `session.…`.
+    session: String,
+    /// Time until which it is accepted, unless the daemon ends before, in milliseconds.
+    until: stafette_core::Time,
+}
+
 async fn enter(
     State(edge): State<Edge>,
-    Asked(Key { key }): Asked<Key>,
-) -> Result<Response, Problem> {
-    let launches = edge.launches.clone();
-    let redeemed = tokio::task::spawn_blocking(move || launches.redeem(now(), &key));
-    let entered = redeemed.await.map_err(gone)?.map_err(no_chance)?;
-    let (Some(value), Some(door)) = (entered, edge.door()) else {
-        let problem = Problem::new(403, "launch_key", "This link does not work any more");
-        return Err(
-            problem.because("each works once and for two minutes; `stafette open` makes one")
-        );
-    };
-    let (name, age) = (door.cookie(), STAY.0 / 1000);
-    let secure = if door.tls { "; Secure" } else { "" };
-    let cookie =
-        format!("{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
-    let page = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Stafette</title>\
-         <meta http-equiv=\"refresh\" content=\"0;url={HOME}\">\
-         <p><a href=\"{HOME}\">Stafette</a></p></html>"
-    );
-    let headers = [(SET_COOKIE, cookie), (CONTENT_TYPE, "text/html; charset=utf-8".to_owned())];
-    Ok((StatusCode::OK, headers, page).into_response())
+    Body(Key { key }): Body<Key>,
+) -> Result<Json<Session>, Problem> {
+    match edge.launches.redeem(now(), &key).map_err(no_chance)? {
+        Some(session) => Ok(Json(Session { session, until: now() + STAY })),
+        None => {
+            let problem = Problem::new(403, "launch_key", "This link does not work any more");
+            Err(problem.because("each works once and for two minutes; `stafette open` makes one"))
+        }
+    }
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, COOKIE, ORIGIN};
+use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -24,15 +24,26 @@ use crate::launch::Launches;
 use crate::principal::{Principal, Scope, Standing, Via};
 use crate::serve::Stranger;
 use crate::tokens::Tokens;
-use crate::{MAX_BODY, Problem};
+use crate::{MAX_BODY, Problem, page};
 use rate_limit::Pace;
 
 pub(crate) use security_headers::armour;
 
 /// Time limit for the body of a request to arrive.
 const BODY: Duration = Duration::from_secs(30);
-/// Paths that need no credentials: health checks and the launch link.
-const OPEN: [&str; 3] = ["/healthz", "/readyz", "/launch"];
+/// Paths that need no credentials: health checks, the description of the API, and the place where the
+/// key of a launch link is the credential.
+const OPEN: [&str; 7] = [
+    "/healthz",
+    "/readyz",
+    "/v1/session",
+    "/openapi.json",
+    "/docs",
+    "/docs/page.css",
+    "/docs/page.js",
+];
+/// Prefix of the WebSocket protocol that names a session: browsers let a page set no header there.
+const SESSION: &str = "session.";
 
 /// Returns true if the path needs no credentials. A webhook is checked by its signature, once its
 /// body has arrived.
@@ -66,13 +77,6 @@ impl Door {
         format!("{}://{name}:{}", self.scheme(), self.address.port())
     }
 
-    /// Returns the name of the cookie. It contains the port: cookies are shared between ports, so
-    /// that two projects would overwrite each other's.
-    pub(crate) fn cookie(&self) -> String {
-        let prefix = if self.tls { "__Host-" } else { "" };
-        format!("{prefix}stafette-{}", self.address.port())
-    }
-
     fn scheme(&self) -> &'static str {
         if self.tls { "https" } else { "http" }
     }
@@ -100,7 +104,6 @@ impl Door {
 /// Checks that apply to every request on TCP.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    cookie: String,
     authorities: Vec<String>,
     origins: Vec<String>,
     tokens: Arc<Tokens>,
@@ -123,7 +126,6 @@ impl Guard {
         let authorities = door.authorities();
         let origin = |name: &String| format!("{}://{name}", door.scheme());
         Guard {
-            cookie: door.cookie(),
             origins: authorities.iter().map(origin).collect(),
             authorities,
             tokens,
@@ -133,17 +135,21 @@ impl Guard {
         }
     }
 
-    /// Checks everything but the body, and identifies the caller.
-    fn look(&self, peer: IpAddr, request: &Request) -> Result<Principal, Problem> {
+    /// Checks everything but the body, and identifies the caller. `None` is a browser that asks for the
+    /// page, which holds no secret: its credentials come with its requests.
+    fn look(&self, peer: IpAddr, request: &Request) -> Result<Option<Principal>, Problem> {
         let (headers, path) = (request.headers(), request.uri().path());
         rules::size(request.uri(), headers)?;
         rules::host(&self.authorities, request.uri(), headers)?;
         rules::method(request.method(), headers)?;
         rules::origin(&self.origins, headers)?;
-        rules::site(path, request.method(), headers)?;
+        rules::site(request.method(), headers)?;
         let principal = match self.principal(request)? {
             Some(principal) => principal,
             None if is_open(request.method(), path) => Principal::nobody(),
+            None if page::is_asked_for(request.method(), path, headers) => {
+                return self.visits.take(&peer.to_string(), Instant::now()).map(|()| None).map_err(rules::too_fast);
+            }
             None => return Err(rules::unknown()),
         };
         if !is_open(request.method(), path) {
@@ -158,7 +164,7 @@ impl Guard {
             _ => principal.name.clone(),
         };
         match self.visits.take(&name, Instant::now()) {
-            Ok(()) => Ok(principal),
+            Ok(()) => Ok(Some(principal)),
             Err(wait) => Err(rules::too_fast(wait)),
         }
     }
@@ -169,40 +175,27 @@ impl Guard {
             let text = shown.to_str().unwrap_or_default();
             let bearer =
                 text.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
-            let owner = bearer.and_then(|(_, token)| self.tokens.owner(now(), token.trim()));
-            let (name, Standing { scope, agent }) = owner.ok_or_else(rules::bad_token)?;
-            return Ok(Some(Principal { name, scope, agent, via: Via::Bearer }));
+            let token = bearer.map(|(_, token)| token.trim()).unwrap_or_default();
+            if let Some((name, Standing { scope, agent })) = self.tokens.owner(now(), token) {
+                return Ok(Some(Principal { name, scope, agent, via: Via::Bearer }));
+            }
+            return self.page(token).map(Some).ok_or_else(rules::bad_token);
         }
-        let Some(scope) = self.cookie(headers).and_then(|value| self.launches.scope(now(), value))
-        else {
-            return Ok(None);
-        };
-        // The browser adds the cookie to every request, so that more proof is needed that our own
-        // page sent it. Browsers add these headers whenever a request could change something.
-        let looks = matches!(*request.method(), Method::GET | Method::HEAD);
-        let upgrade = headers.contains_key(axum::http::header::UPGRADE);
-        let ours = headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-site");
-        let proven = if upgrade { headers.contains_key(ORIGIN) } else { looks || ours };
-        match proven {
-            true => Ok(Some(Principal::person("page", scope, Via::Page))),
-            false => Err(rules::no_origin()),
-        }
+        Ok(session(headers).and_then(|session| self.page(session)))
     }
 
-    /// Returns the value of our cookie, unless there are two: another server on this host may have
-    /// planted one.
-    fn cookie<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
-        let pairs = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let mut ours = pairs
-            .flat_map(|line| line.split(';'))
-            .filter_map(|pair| pair.trim().split_once('='))
-            .filter(|(name, _)| *name == self.cookie)
-            .map(|(_, value)| value);
-        match (ours.next(), ours.next()) {
-            (Some(value), None) => Some(value),
-            _ => None,
-        }
+    /// Returns the person behind a session of the page.
+    fn page(&self, session: &str) -> Option<Principal> {
+        let scope = self.launches.scope(now(), session)?;
+        Some(Principal::person("page", scope, Via::Page))
     }
+}
+
+/// Returns the session that a WebSocket of the page names.
+fn session(headers: &HeaderMap) -> Option<&str> {
+    let named = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
+    let mut protocols = named.filter_map(|value| value.to_str().ok()).flat_map(|line| line.split(','));
+    protocols.find_map(|protocol| protocol.trim().strip_prefix(SESSION))
 }
 
 /// Passes a request on, or answers it with a problem.
@@ -216,12 +209,16 @@ pub(crate) async fn guard(
     // Removes what a client could have sent: only the guard sets the principal.
     request.extensions_mut().remove::<Principal>();
     let looked = match guard.look(peer, &request) {
-        Ok(principal) => {
+        Ok(Some(principal)) => {
             let stranger = request.extensions().get::<Stranger>();
             if let Some(stranger) = stranger.filter(|_| principal.via != Via::Nobody) {
                 stranger.is_known();
             }
             hold(request).await.map(|request| (principal, request))
+        }
+        Ok(None) => {
+            let (parts, _) = request.into_parts();
+            return armour(page::fallback(parts.method, parts.uri, parts.headers).await);
         }
         Err(problem) => Err(problem),
     };

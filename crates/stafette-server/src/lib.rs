@@ -134,7 +134,7 @@ impl Edge {
         let tokens = Arc::new(tokens);
         let a2a = a2a::open(&engine, &workflow);
         let mcp = mcp::service(engine.clone(), workflow.clone(), None);
-        let launches = Arc::new(Launches::open(&tokens.beside("browsers.json")));
+        let launches = Arc::new(Launches::open(&tokens.beside("page.json")));
         let door = Arc::default();
         let (around, observed, stages) = (None, None, None);
         Edge { engine, workflow, stop, tokens, launches, door, a2a, mcp, around, observed, stages }
@@ -203,16 +203,6 @@ impl Edge {
         Ok(door)
     }
 
-    /// Opens the listener that the user's browser waits for, if any: a page that was open when the
-    /// daemon ended reconnects to the next one automatically.
-    pub async fn reopen(&self) {
-        let Some(port) = self.launches.awaited(clock::now()) else { return };
-        if let Err(error) = self.open(here(port), None, Vec::new()).await {
-            tracing::warn!(%error, port, "somebody else is where the page was");
-            self.remember(|launches| launches.forget()).await;
-        }
-    }
-
     /// Returns the open listener, or opens one on loopback, on the last port if that is free.
     async fn some_door(&self) -> Result<Door, DoorError> {
         if let Some(door) = self.door() {
@@ -227,14 +217,9 @@ impl Edge {
             None => self.open(here(0), None, Vec::new()).await?,
         };
         let port = door.address.port();
-        self.remember(move |launches| launches.settle(port)).await;
-        Ok(door)
-    }
-
-    /// Changes the stored browsers on a blocking thread, so that no request waits for the write.
-    async fn remember(&self, change: impl FnOnce(&Launches) + Send + 'static) {
         let launches = self.launches.clone();
-        let _ = tokio::task::spawn_blocking(move || change(&launches)).await;
+        let _ = tokio::task::spawn_blocking(move || launches.settle(port)).await;
+        Ok(door)
     }
 
     fn door(&self) -> Option<Door> {

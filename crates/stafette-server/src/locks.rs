@@ -197,7 +197,7 @@ struct Known {
 
 async fn known(edge: &Edge, principal: &Principal, asker: &Asker) -> Result<Known, Problem> {
     let Some(token) = &asker.token else {
-        // On the Unix socket the user chooses a name; on TCP the token or cookie sets it.
+        // On the Unix socket the user chooses a name; on TCP the token or session sets it.
         let holder = match (&principal.via, asker.by.trim()) {
             (Via::Socket { .. }, "") => Holder::person("someone"),
             (Via::Socket { .. }, name) => Holder::person(name),

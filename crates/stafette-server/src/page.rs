@@ -60,6 +60,12 @@ pub(crate) async fn fallback(method: Method, uri: Uri, headers: HeaderMap) -> Re
     }
 }
 
+/// Returns true if a browser asks for the page or a file of it.
+pub(crate) fn is_asked_for(method: &Method, path: &str, headers: &HeaderMap) -> bool {
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    reads && (is_ours(path, headers) || find(files::FILES, path, headers).is_some())
+}
+
 fn find<'a>(files: &'a [File], path: &str, headers: &HeaderMap) -> Option<&'a File> {
     let named = |path: &str| files.iter().find(|file| file.path == path);
     let index = || is_ours(path, headers).then(|| named("/index.html")).flatten();

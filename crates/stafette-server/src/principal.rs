@@ -76,7 +76,7 @@ pub enum Via {
     },
     /// With a bearer token.
     Bearer,
-    /// With the cookie of a launch link.
+    /// With a session of the page.
     Page,
     /// Without credentials, where none are needed.
     Nobody,

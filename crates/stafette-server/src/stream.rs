@@ -156,6 +156,9 @@ async fn of_run(
     Ok(answer(tail, sse).into())
 }
 
+/// Name of the WebSocket protocol; the page names its session beside it, and one has to be chosen.
+pub(crate) const PROTOCOL: &str = "stafette";
+
 async fn all_live(
     State(edge): State<Edge>,
     Asked(from): Asked<From>,
@@ -163,7 +166,7 @@ async fn all_live(
 ) -> Result<Raw<Switched>, Problem> {
     let upgrade = upgrade?;
     let tail = Tail::of_all(&edge.engine, from.after, true).await?.with_state(from.state);
-    Ok(upgrade.max_message_size(SAID).on_upgrade(|socket| pour(socket, tail)).into())
+    Ok(upgrade.protocols([PROTOCOL]).max_message_size(SAID).on_upgrade(|socket| pour(socket, tail)).into())
 }
 
 async fn run_live(
@@ -175,7 +178,7 @@ async fn run_live(
     let upgrade = upgrade?;
     let run = crate::runs::find(&edge, &run).await?;
     let tail = Tail::of_run(&edge.engine, run, from.after, true).await?.with_state(from.state);
-    Ok(upgrade.max_message_size(SAID).on_upgrade(|socket| pour(socket, tail)).into())
+    Ok(upgrade.protocols([PROTOCOL]).max_message_size(SAID).on_upgrade(|socket| pour(socket, tail)).into())
 }
 
 impl std::convert::From<WebSocketUpgradeRejection> for Problem {

@@ -312,13 +312,7 @@ impl Daemon {
             ground.note(&state.join("knowledge.db"));
             let url = match self.wanted(project)? {
                 Some(wanted) => Some(wanted.open(&edge).await?),
-                None => {
-                    // A browser may wait at the address of the last daemon's page.
-                    if !self.private {
-                        edge.reopen().await;
-                    }
-                    None
-                }
+                None => None,
             };
             let server = tokio::spawn(edge.clone().serve(listener));
             Ok(Open { url, ground, tasks: [server, tokio::spawn(scrub::whole(engine.clone()))] })

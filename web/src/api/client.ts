@@ -1,5 +1,6 @@
 // Questions to the daemon. What goes wrong is a problem that says what to do.
 
+import { credentials } from './session'
 import type { Change, FileDiff, Problem, Recorded, Report, RunView, TerminalView } from './types'
 
 export class Trouble extends Error {
@@ -13,10 +14,15 @@ export class Trouble extends Error {
 /** A question that takes longer than this will not be answered. */
 const PATIENCE = 20_000
 
-async function ask(path: string, init: RequestInit = {}): Promise<Response> {
+async function ask(path: string, init: Omit<RequestInit, 'headers'> & { headers?: Record<string, string> } = {}): Promise<Response> {
   let answer: Response
   try {
-    answer = await fetch(path, { signal: AbortSignal.timeout(PATIENCE), credentials: 'same-origin', ...init })
+    answer = await fetch(path, {
+      signal: AbortSignal.timeout(PATIENCE),
+      credentials: 'omit',
+      ...init,
+      headers: { ...credentials(), ...init.headers },
+    })
   } catch (cause) {
     const detail = 'Start it with `stafette up`; the page goes on by itself.'
     throw new Trouble({ code: 'unreachable', title: 'The daemon does not answer', status: 0, detail: cause instanceof Error ? detail : '' })

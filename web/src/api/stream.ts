@@ -5,6 +5,7 @@
 // there is none, the same events come as lines.
 
 import { lines } from './client'
+import { credentials, protocols } from './session'
 import type { Recorded } from './types'
 
 export interface Listener {
@@ -41,7 +42,7 @@ type Ended = 'broke' | 'unsupported' | 'refused' | 'unreachable'
 function bySocket(listener: Listener, signal: AbortSignal): Promise<Ended> {
   return new Promise((resolve) => {
     const base = location.origin.replace(/^http/, 'ws')
-    const socket = new WebSocket(`${base}/v1/events/live?after=${listener.cursor()}&state=true`)
+    const socket = new WebSocket(`${base}/v1/events/live?after=${listener.cursor()}&state=true`, protocols())
     let opened = false
     const stop = (): void => socket.close()
     signal.addEventListener('abort', stop)
@@ -59,7 +60,7 @@ function bySocket(listener: Listener, signal: AbortSignal): Promise<Ended> {
 
 async function byLines(listener: Listener, signal: AbortSignal): Promise<Ended> {
   try {
-    const answer = await fetch(`/v1/events?follow=true&state=true&after=${listener.cursor()}`, { signal, credentials: 'same-origin' })
+    const answer = await fetch(`/v1/events?follow=true&state=true&after=${listener.cursor()}`, { signal, credentials: 'omit', headers: credentials() })
     if (answer.status === 401 || answer.status === 403) return 'refused'
     if (!answer.ok || !answer.body) return 'unreachable'
     listener.state('live', 0)

@@ -1,6 +1,7 @@
 // One live terminal: a snapshot first, then the bytes since. Read-only unless control was taken.
 
 import { liveAddress } from '../api/client'
+import { protocols } from '../api/session'
 
 export interface Ears {
   snapshot(cols: number, rows: number, data: string): void
@@ -41,7 +42,7 @@ export class Live {
   }
 
   #open(): void {
-    const socket = new WebSocket(liveAddress(this.#run, this.#agent, this.#write))
+    const socket = new WebSocket(liveAddress(this.#run, this.#agent, this.#write), protocols())
     socket.binaryType = 'arraybuffer'
     this.#socket = socket
     socket.onmessage = ({ data }: MessageEvent<string | ArrayBuffer>) => {

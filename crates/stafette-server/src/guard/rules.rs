@@ -87,9 +87,9 @@ pub(super) fn origin(allowed: &[String], headers: &HeaderMap) -> Result<(), Prob
     }
 }
 
-/// Checks `Sec-Fetch-Site`, by which newer browsers report how that page relates to ours. A launch
-/// link may be followed from any site if a person clicks it: its key is the proof.
-pub(super) fn site(path: &str, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+/// Checks `Sec-Fetch-Site`, by which newer browsers report how that page relates to ours. A link to
+/// our page may be followed from anywhere: a browser adds no credentials of ours to that.
+pub(super) fn site(method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
     let text = |name: &'static str| -> Result<Option<&str>, Problem> {
         let value = only(headers, &HeaderName::from_static(name))?;
         Ok(value.map(|value| value.to_str().unwrap_or("?")))
@@ -98,7 +98,7 @@ pub(super) fn site(path: &str, method: &Method, headers: &HeaderMap) -> Result<(
         None | Some("same-origin") => Ok(()),
         // Typed, bookmarked, or opened by a program: a visible page, never a hidden request.
         Some("none") if *method == Method::GET => Ok(()),
-        Some(_) if path == "/launch" && *method == Method::GET => {
+        Some(_) if *method == Method::GET => {
             let clicked = text("sec-fetch-mode")? == Some("navigate")
                 && text("sec-fetch-dest")? == Some("document");
             if clicked { Ok(()) } else { Err(far()) }
@@ -156,11 +156,6 @@ pub(super) fn unknown() -> Problem {
 pub(super) fn bad_token() -> Problem {
     Problem::new(401, "bad_token", "This token is not known here")
         .because("it may have ended or been taken back; see `stafette token list`")
-}
-
-pub(super) fn no_origin() -> Problem {
-    Problem::new(403, "no_origin", "A cookie alone is not enough")
-        .because("browsers say which page a request comes from, and this one did not")
 }
 
 pub(super) fn too_fast(wait: Duration) -> Problem {

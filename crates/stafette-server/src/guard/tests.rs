@@ -31,7 +31,7 @@ impl Front {
         let (act, look) = (token("act", Scope::Act), token("look", Scope::Observe));
         let launches = Launches::default();
         let key = launches.key(now(), Scope::Act).expect("a key");
-        let cookie = launches.redeem(now(), &key).expect("chance").expect("a cookie");
+        let session = launches.redeem(now(), &key).expect("chance").expect("a session");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let door = Door { address, tls: false, hosts: vec!["team.example".to_owned()] };
@@ -39,8 +39,7 @@ impl Front {
             ("PORT", address.port().to_string()),
             ("TOKEN", act),
             ("LOOK", look),
-            ("COOKIE", format!("{}={cookie}", door.cookie())),
-            ("NAME", door.cookie()),
+            ("SESSION", session),
         ];
         let passed = Arc::new(AtomicUsize::new(0));
         let counter = passed.clone();
@@ -85,7 +84,8 @@ impl Front {
 
 const HOST: &str = "Host: 127.0.0.1:{PORT}";
 const TOKEN: &str = "Authorization: Bearer {TOKEN}";
-const COOKIE: &str = "Cookie: {COOKIE}";
+const PAGE: &str = "Authorization: Bearer {SESSION}";
+const NAMED: &str = "Sec-WebSocket-Protocol: stafette, session.{SESSION}";
 const OURS: &str = "Origin: http://127.0.0.1:{PORT}";
 const EVIL: &str = "Origin: https://evil.example";
 const JSON: &str = "Content-Type: application/json";
@@ -98,19 +98,19 @@ const UPGRADE: &str = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
 /// A request, and the code of its refusal.
 const HOSTILE: &[(&[&str], &str)] = &[
     // Foreign names that resolve to this machine.
-    (&[GET, "Host: evil.example:{PORT}", COOKIE], "host"),
+    (&[GET, "Host: evil.example:{PORT}", PAGE], "host"),
     (&[GET, "Host: evil.example", TOKEN], "host"),
     (&[GET, "Host: 127.0.0.1", TOKEN], "host"),
     (&[GET, "Host: localhost:1", TOKEN], "host"),
-    (&[GET, "Host: localhost.evil.example:{PORT}", COOKIE], "host"),
-    (&[GET, "Host: 127.0.0.1.evil.example:{PORT}", COOKIE], "host"),
-    (&[GET, "Host: localhost.:{PORT}", COOKIE], "host"),
-    (&[GET, "Host: 127.0.0.1:{PORT}@evil.example", COOKIE], "host"),
-    (&[GET, "Host: evil.example@127.0.0.1:{PORT}", COOKIE], "host"),
-    (&[GET, "Host: 0.0.0.0:{PORT}", COOKIE], "host"),
-    (&[GET, "Host: 2130706433:{PORT}", COOKIE], "host"),
-    (&[GET, "Host: 0177.0.0.1:{PORT}", COOKIE], "host"),
-    (&[GET, "Host: [::ffff:127.0.0.1]:{PORT}", COOKIE], "host"),
+    (&[GET, "Host: localhost.evil.example:{PORT}", PAGE], "host"),
+    (&[GET, "Host: 127.0.0.1.evil.example:{PORT}", PAGE], "host"),
+    (&[GET, "Host: localhost.:{PORT}", PAGE], "host"),
+    (&[GET, "Host: 127.0.0.1:{PORT}@evil.example", PAGE], "host"),
+    (&[GET, "Host: evil.example@127.0.0.1:{PORT}", PAGE], "host"),
+    (&[GET, "Host: 0.0.0.0:{PORT}", PAGE], "host"),
+    (&[GET, "Host: 2130706433:{PORT}", PAGE], "host"),
+    (&[GET, "Host: 0177.0.0.1:{PORT}", PAGE], "host"),
+    (&[GET, "Host: [::ffff:127.0.0.1]:{PORT}", PAGE], "host"),
     (&[GET, "Host:", TOKEN], "host"),
     (&[GET, TOKEN], "host"),
     (&["GET /v1/runs HTTP/1.0", TOKEN], "host"),
@@ -119,32 +119,32 @@ const HOSTILE: &[(&[&str], &str)] = &[
     (&[GET, HOST, "Host: evil.example", TOKEN], "repeated_header"),
     // Foreign pages.
     (&[GET, HOST, TOKEN, EVIL], "origin"),
-    (&[GET, HOST, COOKIE, EVIL], "origin"),
-    (&[GET, HOST, COOKIE, "Origin: null"], "origin"),
-    (&[GET, HOST, COOKIE, "Origin: file://"], "origin"),
-    (&[GET, HOST, COOKIE, "Origin: http://localhost:3000"], "origin"),
-    (&[GET, HOST, COOKIE, "Origin: https://127.0.0.1:{PORT}"], "origin"),
-    (&[GET, HOST, COOKIE, "Origin: http://127.0.0.1"], "origin"),
-    (&[GET, HOST, COOKIE, "Origin: http://127.0.0.1:{PORT}.evil.example"], "origin"),
-    (&[GET, HOST, COOKIE, "Origin: http://127.0.0.1:{PORT}/"], "origin"),
-    (&[GET, HOST, COOKIE, "Origin: HTTP://127.0.0.1:{PORT}"], "origin"),
-    (&[GET, HOST, COOKIE, "Origin: chrome-extension://abcdefgh"], "origin"),
-    (&[POST, HOST, COOKIE, EVIL, JSON], "origin"),
-    (&[GET, HOST, COOKIE, OURS, EVIL], "repeated_header"),
+    (&[GET, HOST, PAGE, EVIL], "origin"),
+    (&[GET, HOST, PAGE, "Origin: null"], "origin"),
+    (&[GET, HOST, PAGE, "Origin: file://"], "origin"),
+    (&[GET, HOST, PAGE, "Origin: http://localhost:3000"], "origin"),
+    (&[GET, HOST, PAGE, "Origin: https://127.0.0.1:{PORT}"], "origin"),
+    (&[GET, HOST, PAGE, "Origin: http://127.0.0.1"], "origin"),
+    (&[GET, HOST, PAGE, "Origin: http://127.0.0.1:{PORT}.evil.example"], "origin"),
+    (&[GET, HOST, PAGE, "Origin: http://127.0.0.1:{PORT}/"], "origin"),
+    (&[GET, HOST, PAGE, "Origin: HTTP://127.0.0.1:{PORT}"], "origin"),
+    (&[GET, HOST, PAGE, "Origin: chrome-extension://abcdefgh"], "origin"),
+    (&[POST, HOST, PAGE, EVIL, JSON], "origin"),
+    (&[GET, HOST, PAGE, OURS, EVIL], "repeated_header"),
     // Browser headers about the origin of the request.
-    (&[GET, HOST, COOKIE, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Dest: image"], "site"),
-    (&[GET, HOST, COOKIE, "Sec-Fetch-Site: same-site", "Sec-Fetch-Dest: script"], "site"),
-    (&[GET, HOST, COOKIE, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"], "site"),
-    (&[POST, HOST, COOKIE, JSON, OURS, "Sec-Fetch-Site: cross-site"], "site"),
-    (&[POST, HOST, COOKIE, JSON, "Sec-Fetch-Site: none"], "site"),
-    (&[GET, HOST, COOKIE, "Sec-Fetch-Site: same-origin, cross-site"], "site"),
+    (&[GET, HOST, PAGE, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Dest: image"], "site"),
+    (&[GET, HOST, PAGE, "Sec-Fetch-Site: same-site", "Sec-Fetch-Dest: script"], "site"),
+    (&[GET, HOST, PAGE, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"], "site"),
+    (&[POST, HOST, PAGE, JSON, OURS, "Sec-Fetch-Site: cross-site"], "site"),
+    (&[POST, HOST, PAGE, JSON, "Sec-Fetch-Site: none"], "site"),
+    (&[GET, HOST, PAGE, "Sec-Fetch-Site: same-origin, cross-site"], "site"),
     (
-        &[GET, HOST, COOKIE, "Sec-Fetch-Site: same-origin", "Sec-Fetch-Site: cross-site"],
+        &[GET, HOST, PAGE, "Sec-Fetch-Site: same-origin", "Sec-Fetch-Site: cross-site"],
         "repeated_header",
     ),
     (
         &[
-            "GET /launch?key=00 HTTP/1.1",
+            "GET / HTTP/1.1",
             HOST,
             "Sec-Fetch-Site: cross-site",
             "Sec-Fetch-Mode: navigate",
@@ -153,14 +153,14 @@ const HOSTILE: &[(&[&str], &str)] = &[
         "site",
     ),
     // Requests that a form can send without a preflight.
-    (&[POST, HOST, COOKIE, OURS, "Content-Type: text/plain"], "content_type"),
+    (&[POST, HOST, PAGE, OURS, "Content-Type: text/plain"], "content_type"),
     (
-        &[POST, HOST, COOKIE, OURS, "Content-Type: application/x-www-form-urlencoded"],
+        &[POST, HOST, PAGE, OURS, "Content-Type: application/x-www-form-urlencoded"],
         "content_type",
     ),
-    (&[POST, HOST, COOKIE, OURS, "Content-Type: multipart/form-data; boundary=x"], "content_type"),
-    (&[POST, HOST, COOKIE, OURS, "Content-Type: text/plain; application/json"], "content_type"),
-    (&[POST, HOST, COOKIE, OURS, "Content-Type: application/json; charset=utf-7"], "content_type"),
+    (&[POST, HOST, PAGE, OURS, "Content-Type: multipart/form-data; boundary=x"], "content_type"),
+    (&[POST, HOST, PAGE, OURS, "Content-Type: text/plain; application/json"], "content_type"),
+    (&[POST, HOST, PAGE, OURS, "Content-Type: application/json; charset=utf-7"], "content_type"),
     (&[POST, HOST, TOKEN, "Content-Type: application/jsonp"], "content_type"),
     (&[POST, HOST, TOKEN], "content_type"),
     (&[POST, HOST, TOKEN, JSON, "Content-Type: text/plain"], "repeated_header"),
@@ -183,10 +183,10 @@ const HOSTILE: &[(&[&str], &str)] = &[
     (&["PROPFIND /v1/runs HTTP/1.1", HOST, TOKEN], "method"),
     (&["CONNECT evil.example:443 HTTP/1.1", HOST, TOKEN], "host"),
     // Upgrades are requests like any other.
-    (&[SOCKET, UPGRADE, HOST, COOKIE, EVIL], "origin"),
-    (&[SOCKET, UPGRADE, HOST, COOKIE], "no_origin"),
-    (&[SOCKET, UPGRADE, HOST, COOKIE, "Sec-Fetch-Site: same-origin"], "no_origin"),
-    (&[SOCKET, UPGRADE, "Host: evil.example:{PORT}", COOKIE, OURS], "host"),
+    (&[SOCKET, UPGRADE, HOST, PAGE, EVIL], "origin"),
+    (&[SOCKET, UPGRADE, HOST, NAMED, EVIL], "origin"),
+    (&[SOCKET, UPGRADE, HOST, OURS, "Sec-WebSocket-Protocol: stafette, session.00"], "unauthorized"),
+    (&[SOCKET, UPGRADE, "Host: evil.example:{PORT}", PAGE, OURS], "host"),
     (&[SOCKET, UPGRADE, HOST, OURS], "unauthorized"),
     (&["POST /mcp HTTP/1.1", HOST, TOKEN, JSON, EVIL], "origin"),
     (&["POST /mcp HTTP/1.1", HOST, JSON], "unauthorized"),
@@ -194,18 +194,17 @@ const HOSTILE: &[(&[&str], &str)] = &[
     // Unknown callers.
     (&[GET, HOST], "unauthorized"),
     (&["GET /v1/runs?token={TOKEN} HTTP/1.1", HOST], "unauthorized"),
-    (&[GET, HOST, "Cookie: {NAME}=0000"], "unauthorized"),
-    (&[GET, HOST, "Cookie: {NAME}=planted; {COOKIE}"], "unauthorized"),
-    (&[GET, HOST, "Cookie: stafette-1={TOKEN}"], "unauthorized"),
-    (&[POST, HOST, COOKIE, JSON], "no_origin"),
+    // A cookie opens nothing: browsers send it to every port of this machine.
+    (&[GET, HOST, "Cookie: stafette-{PORT}={SESSION}"], "unauthorized"),
+    (&[GET, HOST, "Cookie: stafette={TOKEN}"], "unauthorized"),
     (&[GET, HOST, "Authorization: Basic {TOKEN}"], "bad_token"),
     (&[GET, HOST, "Authorization: Bearer"], "bad_token"),
-    (&[GET, HOST, "Authorization: Bearer stf_0000", COOKIE], "bad_token"),
+    (&[GET, HOST, "Authorization: Bearer stf_0000", PAGE], "repeated_header"),
     (&[GET, HOST, TOKEN, "Authorization: Bearer x"], "repeated_header"),
     (&[POST, HOST, JSON, "Authorization: Bearer {LOOK}"], "scope"),
     (&["POST /v1/stop HTTP/1.1", HOST, JSON, TOKEN], "scope"),
     (&["GET /v1/tokens HTTP/1.1", HOST, TOKEN], "scope"),
-    (&["POST /v1/launch HTTP/1.1", HOST, JSON, COOKIE, OURS], "scope"),
+    (&["POST /v1/launch HTTP/1.1", HOST, JSON, PAGE, OURS], "scope"),
     // Oversized requests.
     (&[POST, HOST, TOKEN, JSON, "Content-Length: 3000000"], "too_large"),
     (&[POST, HOST, TOKEN, JSON, "Content-Length: 99999999999999999999"], ""),
@@ -255,25 +254,16 @@ async fn our_own_page_and_programs_with_a_token_pass() {
         (&[GET, "Host: Team.Example:{PORT}", TOKEN], "act is in"),
         (&["GET http://127.0.0.1:{PORT}/v1/runs HTTP/1.1", HOST, TOKEN], "act is in"),
         (&[POST, HOST, TOKEN, JSON], "act is in"),
-        (&[GET, HOST, COOKIE, "Sec-Fetch-Site: same-origin"], "page is in"),
-        (&[GET, HOST, COOKIE, "Sec-Fetch-Site: none", "Sec-Fetch-Mode: navigate"], "page is in"),
+        (&[GET, HOST, PAGE, "Sec-Fetch-Site: same-origin"], "page is in"),
+        (&[GET, HOST, PAGE, "Sec-Fetch-Site: none", "Sec-Fetch-Mode: navigate"], "page is in"),
         (
-            &[POST, HOST, COOKIE, OURS, "Content-Type: application/json; charset=UTF-8"],
+            &[POST, HOST, PAGE, OURS, "Content-Type: application/json; charset=UTF-8"],
             "page is in",
         ),
-        (&[POST, HOST, COOKIE, JSON, "Sec-Fetch-Site: same-origin"], "page is in"),
-        (&[SOCKET, UPGRADE, HOST, COOKIE, OURS], "page is in"),
+        (&[POST, HOST, PAGE, JSON, "Sec-Fetch-Site: same-origin"], "page is in"),
+        (&[SOCKET, UPGRADE, HOST, PAGE, OURS], "page is in"),
+        (&[SOCKET, UPGRADE, HOST, NAMED, OURS], "page is in"),
         (&["GET /healthz HTTP/1.1", HOST], " is in"),
-        (
-            &[
-                "GET /launch?key=00 HTTP/1.1",
-                HOST,
-                "Sec-Fetch-Site: cross-site",
-                "Sec-Fetch-Mode: navigate",
-                "Sec-Fetch-Dest: document",
-            ],
-            " is in",
-        ),
     ];
     for (count, (lines, said)) in (1..).zip(welcome) {
         let answer = front.send(lines, "").await;
@@ -281,6 +271,22 @@ async fn our_own_page_and_programs_with_a_token_pass() {
         assert_eq!(front.passed(), count, "{lines:?}");
         assert_eq!(armour_of(&answer.to_ascii_lowercase()), "", "{answer}");
     }
+}
+
+#[tokio::test]
+async fn b_20_the_page_itself_is_for_everyone_and_nothing_behind_it_is() {
+    let front = Front::open().await;
+    let html = "Accept: text/html";
+    let clicked =
+        ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"];
+    for path in ["GET / HTTP/1.1", "GET /runs/4f/track HTTP/1.1", "GET /metrics HTTP/1.1"] {
+        let lines = [path, HOST, html, clicked[0], clicked[1], clicked[2]];
+        let answer = front.send(&lines, "").await;
+        assert!(answer.contains("<title>Stafette</title>"), "{path} → {answer}");
+    }
+    let answer = front.send(&["GET /v1/runs HTTP/1.1", HOST, html], "").await;
+    assert!(answer.contains("\"unauthorized\""), "{answer}");
+    assert_eq!(front.passed(), 0, "no handler has seen them");
 }
 
 #[tokio::test]

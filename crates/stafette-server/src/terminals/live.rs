@@ -18,6 +18,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use super::{Glance, Place, TheTerminal};
 use crate::principal::{Principal, Scope};
 use crate::request::{Asked, Named};
+use crate::stream::PROTOCOL;
 use crate::{Edge, Problem};
 
 /// Maximum size of a client message, in bytes.
@@ -127,7 +128,7 @@ pub(super) async fn live(
         Problem::new(426, "not_a_websocket", "A terminal is watched over a WebSocket")
             .because(rejection.body_text())
     })?;
-    let upgrade = upgrade.max_message_size(MESSAGE_LIMIT).max_frame_size(MESSAGE_LIMIT);
+    let upgrade = upgrade.protocols([PROTOCOL]).max_message_size(MESSAGE_LIMIT).max_frame_size(MESSAGE_LIMIT);
     Ok(upgrade.on_upgrade(move |socket| Viewer::new(place, manner).attend(socket)))
 }
 

@@ -137,22 +137,20 @@ fn a_launch_link_lets_the_browser_in_once() {
     let world = World::workflow(TEAM);
     let web = Web::up(&world);
     let link = world.run(&["open", "--print"]).ok().out;
-    let path = link.trim().split_once(&format!("127.0.0.1:{}", web.port)).expect("our door").1;
-    let entered = web.plain(&format!("GET {path}"), &[], "");
-    assert_eq!(entered.status, 200, "{entered:?}");
-    let cookie = entered.header("set-cookie").expect("a cookie").to_owned();
-    assert!(cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Strict"), "{cookie}");
-    let again = web.plain(&format!("GET {path}"), &[], "");
+    let (door, key) = link.trim().split_once("/#key=").expect("a key that stays in the browser");
+    assert_eq!(door, format!("http://127.0.0.1:{}", web.port));
+    let key = json!({ "key": key }).to_string();
+    let entered = web.plain("POST /v1/session", &[], &key);
+    assert_eq!((entered.status, entered.header("set-cookie")), (200, None), "{entered:?}");
+    let again = web.plain("POST /v1/session", &[], &key);
     assert_eq!((again.status, again.code().as_str()), (403, "launch_key"));
-    let cookie = format!("Cookie: {}", cookie.split(';').next().unwrap_or_default());
-    web.plain("GET /v1/runs", &[&cookie, "Sec-Fetch-Site: same-origin"], "").ok();
-    let page = web.plain("GET /docs", &[&cookie, "Sec-Fetch-Site: none"], "");
-    assert!(page.body.contains("/docs/page.js"), "{page:?}");
-    let origin = format!("Origin: http://127.0.0.1:{}", web.port);
+    let session = entered.json()["session"].as_str().expect("a session").to_owned();
+    let page = format!("Authorization: Bearer {session}");
+    web.plain("GET /v1/runs", &[&page, "Sec-Fetch-Site: same-origin"], "").ok();
+    let cookie = format!("Cookie: stafette-{}={session}", web.port);
+    assert_eq!(web.plain("GET /v1/runs", &[&cookie], "").status, 401);
     let start = json!({ "request": "x" }).to_string();
-    let forged = web.plain("POST /v1/runs", &[&cookie], &start);
-    assert_eq!((forged.status, forged.code().as_str()), (403, "no_origin"));
-    web.plain("POST /v1/runs", &[&cookie, &origin], &start).ok();
+    web.plain("POST /v1/runs", &[&page], &start).ok();
 }
 
 #[test]
