@@ -10,10 +10,12 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::{AgentName, Millis};
+use stafette_engine::{Right, Scope};
 
 use crate::clock::now;
 use crate::launch::STAY;
-use crate::principal::{Scope, Standing};
+use crate::openapi::named;
+use crate::principal::Standing;
 use crate::problem::causes;
 use crate::request::{Asked, Body, Named};
 use crate::tokens::{NewToken, TokenError, TokenView};
@@ -23,31 +25,23 @@ use crate::{Edge, Problem};
 const HOME: &str = "/";
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
+    let about = |id, summary| named("access", Right::Admin, id, summary);
     ApiRouter::new()
         .api_route(
             "/v1/tokens",
-            get_with(list, |op| {
-                op.id("listTokens")
-                    .tag("access")
-                    .summary("List the tokens, without the tokens themselves")
-            })
-            .post_with(create, |op| {
-                op.id("createToken").tag("access").summary("Make a token; it is shown this once")
-            }),
+            get_with(list, about("listTokens", "List the tokens, without the tokens themselves"))
+                .post_with(create, about("createToken", "Make a token; it is shown this once")),
         )
         .api_route(
             "/v1/tokens/{name}",
-            delete_with(revoke, |op| {
-                op.id("revokeToken").tag("access").summary("Take a token back")
-            }),
+            delete_with(revoke, about("revokeToken", "Take a token back")),
         )
         .api_route(
             "/v1/launch",
-            post_with(launch, |op| {
-                op.id("makeLaunchLink")
-                    .tag("access")
-                    .summary("Make a link that lets the user's browser in, once")
-            }),
+            post_with(
+                launch,
+                about("makeLaunchLink", "Make a link that lets the user's browser in, once"),
+            ),
         )
         .route("/launch", axum::routing::get(enter))
 }

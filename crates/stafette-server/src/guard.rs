@@ -1,4 +1,5 @@
-//! Checks in front of every route on TCP. A browser on this machine visits untrusted pages, and any
+//! Checks in front of every route: who calls, and whether it has the right that the route declares.
+//! On TCP there is more to check. A browser on this machine visits untrusted pages, and any
 //! of them can send requests here. The guard therefore refuses every request that comes neither
 //! from our own page nor from a program with a token, before any route is matched.
 
@@ -15,31 +16,26 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, COOKIE, ORIGIN};
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, HeaderName, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use stafette_engine::{Caller, Engine, Right, Scope};
 
 use crate::clock::now;
 use crate::launch::Launches;
-use crate::principal::{Principal, Scope, Standing, Via};
+use crate::principal::{Principal, Via};
+use crate::rights::Rights;
 use crate::tokens::Tokens;
 use crate::{MAX_BODY, Problem};
 use rate_limit::Pace;
 
+pub(crate) use rules::unknown;
 pub(crate) use security_headers::armour;
 
 /// Time limit for the body of a request to arrive.
 const BODY: Duration = Duration::from_secs(30);
-/// Paths that need no credentials: health checks and the launch link.
-const OPEN: [&str; 3] = ["/healthz", "/readyz", "/launch"];
-
-/// Returns true if the path needs no credentials. A webhook is checked by its signature, once its
-/// body has arrived.
-fn is_open(method: &Method, path: &str) -> bool {
-    let trigger = path.strip_prefix("/v1/triggers/");
-    let webhook = trigger.is_some_and(|name| !name.is_empty() && !name.contains('/'));
-    OPEN.contains(&path) || (*method == Method::POST && webhook)
-}
+/// Header with the token of an agent's turn.
+pub(crate) const TURN_TOKEN: &str = "stafette-token";
 
 /// Address and host names of a TCP listener.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -104,6 +100,7 @@ pub(crate) struct Guard {
     origins: Vec<String>,
     tokens: Arc<Tokens>,
     launches: Arc<Launches>,
+    rights: Rights,
     visits: Pace,
     refusals: Pace,
 }
@@ -127,28 +124,22 @@ impl Guard {
             authorities,
             tokens,
             launches,
+            rights: Rights::new(),
             visits: Pace::new(200.0, 1000.0),
             refusals: Pace::new(50.0, 500.0),
         }
     }
 
     /// Checks everything but the body, and identifies the caller.
-    fn look(&self, peer: IpAddr, request: &Request) -> Result<Principal, Problem> {
+    fn look(&self, peer: IpAddr, right: Right, request: &Request) -> Result<Principal, Problem> {
         let (headers, path) = (request.headers(), request.uri().path());
         rules::size(request.uri(), headers)?;
         rules::host(&self.authorities, request.uri(), headers)?;
         rules::method(request.method(), headers)?;
         rules::origin(&self.origins, headers)?;
         rules::site(path, request.method(), headers)?;
-        let principal = match self.principal(request)? {
-            Some(principal) => principal,
-            None if is_open(request.method(), path) => Principal::nobody(),
-            None => return Err(rules::unknown()),
-        };
-        if !is_open(request.method(), path) {
-            principal.may(Scope::needed(request.method(), path))?;
-            principal.may_go(path)?;
-        }
+        let principal = self.principal(request)?.unwrap_or_else(Principal::nobody);
+        principal.may(right)?;
         // Checked after the credentials: an unknown caller always gets the same refusal, whatever
         // it sends.
         rules::content(request.method(), headers)?;
@@ -169,8 +160,8 @@ impl Guard {
             let bearer =
                 text.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
             let owner = bearer.and_then(|(_, token)| self.tokens.owner(now(), token.trim()));
-            let (name, Standing { scope, agent }) = owner.ok_or_else(rules::bad_token)?;
-            return Ok(Some(Principal { name, scope, agent, via: Via::Bearer }));
+            let (name, standing) = owner.ok_or_else(rules::bad_token)?;
+            return Ok(Some(Principal { name, caller: standing.into(), via: Via::Bearer }));
         }
         let Some(scope) = self.cookie(headers).and_then(|value| self.launches.scope(now(), value))
         else {
@@ -183,7 +174,10 @@ impl Guard {
         let ours = headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-site");
         let proven = if upgrade { headers.contains_key(ORIGIN) } else { looks || ours };
         match proven {
-            true => Ok(Some(Principal::person("page", scope, Via::Page))),
+            true => {
+                let (name, caller) = ("page".to_owned(), Caller::Person(scope));
+                Ok(Some(Principal { name, caller, via: Via::Page }))
+            }
             false => Err(rules::no_origin()),
         }
     }
@@ -204,6 +198,69 @@ impl Guard {
     }
 }
 
+/// A Unix socket, for people or for agents.
+#[derive(Clone, Debug)]
+pub(crate) struct LocalGuard {
+    engine: Engine,
+    rights: Rights,
+    /// True for the socket of agents: a caller there shows the token of its turn.
+    for_agents: bool,
+}
+
+/// The process at the other end of a Unix socket.
+#[derive(Clone, Debug)]
+pub(crate) struct LocalPeer {
+    pid: Option<i32>,
+    /// The agent that the process belongs to; `None` for a person's.
+    agent: Option<Caller>,
+}
+
+impl LocalGuard {
+    pub(crate) fn new(engine: Engine, for_agents: bool) -> Self {
+        LocalGuard { engine, rights: Rights::new(), for_agents }
+    }
+
+    /// Looks once for each connection who is at its other end.
+    pub(crate) fn peer(&self, pid: Option<i32>) -> LocalPeer {
+        LocalPeer { pid, agent: pid.and_then(|pid| self.engine.agent_of(pid)) }
+    }
+
+    fn look(&self, right: Right, request: &Request) -> Result<Principal, Problem> {
+        let peer = request.extensions().get::<LocalPeer>();
+        let LocalPeer { pid, agent } =
+            peer.cloned().unwrap_or(LocalPeer { pid: None, agent: None });
+        let token = rules::only(request.headers(), &HeaderName::from_static(TURN_TOKEN))?;
+        let token = token.and_then(|token| token.to_str().ok()).filter(|token| !token.is_empty());
+        let caller = match (token, agent, self.for_agents) {
+            (Some(token), ..) => self.engine.agent_with(token, pid)?,
+            (None, _, true) => Caller::Nobody,
+            (None, Some(agent), false) => agent,
+            (None, None, false) => Caller::Person(Scope::Admin),
+        };
+        let principal = Principal::at_socket(caller, pid);
+        match principal.may(right) {
+            Err(_) if principal.caller == Caller::Nobody => Err(rules::no_turn_token()),
+            decided => decided.map(|()| principal),
+        }
+    }
+}
+
+/// Passes a request on a Unix socket on, or answers it with a problem.
+pub(crate) async fn guard_socket(
+    State(guard): State<LocalGuard>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let right = guard.rights.of(request.method().clone(), request.uri().clone()).await;
+    match guard.look(right, &request) {
+        Ok(principal) => {
+            request.extensions_mut().insert(principal);
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
 /// Passes a request on, or answers it with a problem.
 pub(crate) async fn guard(
     State(guard): State<Arc<Guard>>,
@@ -214,7 +271,8 @@ pub(crate) async fn guard(
         request.extensions().get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.ip);
     // Removes what a client could have sent: only the guard sets the principal.
     request.extensions_mut().remove::<Principal>();
-    let looked = match guard.look(peer, &request) {
+    let right = guard.rights.of(request.method().clone(), request.uri().clone()).await;
+    let looked = match guard.look(peer, right, &request) {
         Ok(principal) => hold(request).await.map(|request| (principal, request)),
         Err(problem) => Err(problem),
     };

@@ -25,6 +25,7 @@ use stafette_store::Store;
 use stafette_telemetry::rotation;
 use tokio::net::UnixListener;
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
 use crate::cli;
 use crate::client::Client;
@@ -256,18 +257,15 @@ impl Daemon {
         if let Some(stages) = &stages {
             around.with(stages, &engine);
         }
-        let socket = project.socket();
-        // This process holds the lock, so an existing socket is that of a dead daemon.
-        let _ = fs::remove_file(&socket);
-        let bound = project.make_socket_folder().and_then(|()| UnixListener::bind(&socket));
-        let listener = bound.map_err(|error| {
-            Failure::failed(format!("The socket {} cannot be made", socket.display()))
-                .because(&error)
-        })?;
-        restrict(&socket);
+        let (socket, for_agents) = (project.socket(), project.agents_socket());
+        let (people, agents) = (listen(project, &socket)?, listen(project, &for_agents)?);
         ground.note(&socket);
+        ground.note(&for_agents);
         ground.note(&state.join("knowledge.db"));
-        let server = tokio::spawn(edge.clone().serve(listener));
+        let servers = [
+            tokio::spawn(edge.clone().serve(people)),
+            tokio::spawn(edge.clone().serve_agents(agents)),
+        ];
         // The interface is open before the first agent starts.
         if !self.held {
             engine.release();
@@ -302,11 +300,11 @@ impl Daemon {
             // What is at their places now is not theirs to write.
             Some(_) => drop(around),
         }
-        server.abort();
+        servers.iter().for_each(JoinHandle::abort);
         scrubbing.abort();
         engine.stop_own().await;
-        if ground.owns(&socket) {
-            let _ = fs::remove_file(&socket);
+        for own in [&socket, &for_agents].into_iter().filter(|socket| ground.owns(socket)) {
+            let _ = fs::remove_file(own);
         }
         engine.stop().await;
         if lost.is_none() {
@@ -418,7 +416,8 @@ async fn open(
         project: project.root.clone(),
         scratch: state.join("turns"),
         program: program()?,
-        socket: project.socket(),
+        socket: project.agents_socket(),
+        closed: vec![project.socket()],
         redactor: Redactor::of_environment(std::env::vars()),
         node: format!("pid {}", std::process::id()),
     };
@@ -431,10 +430,18 @@ async fn open(
     })
 }
 
-fn restrict(socket: &Path) {
+/// Opens a socket that only the user can reach.
+fn listen(project: &Project, socket: &Path) -> Result<UnixListener, Failure> {
     use std::os::unix::fs::PermissionsExt;
+    // This process holds the lock, so an existing socket is that of a dead daemon.
+    let _ = fs::remove_file(socket);
+    let bound = project.make_socket_folder().and_then(|()| UnixListener::bind(socket));
+    let listener = bound.map_err(|error| {
+        Failure::failed(format!("The socket {} cannot be made", socket.display())).because(&error)
+    })?;
     // The folder is closed to others already; this is the second barrier.
     let _ = fs::set_permissions(socket, fs::Permissions::from_mode(0o600));
+    Ok(listener)
 }
 
 async fn told_to_stop(stop: &Notify) {

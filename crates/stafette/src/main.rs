@@ -1,5 +1,6 @@
 //! The command line: parses the arguments, asks the daemon, and prints the result.
 
+mod caller;
 mod cli;
 mod client;
 mod commands;

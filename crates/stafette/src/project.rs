@@ -99,6 +99,11 @@ impl Project {
         folder.join(format!("stafette-{name}.sock"))
     }
 
+    /// The path of the socket that agents are given, beside the daemon's own.
+    pub(crate) fn agents_socket(&self) -> PathBuf {
+        self.socket().with_extension("agents")
+    }
+
     /// Creates the folder of a socket that is not in the project.
     pub(crate) fn make_socket_folder(&self) -> std::io::Result<()> {
         use std::os::unix::fs::{DirBuilderExt, MetadataExt};

@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
+use stafette_engine::Scope;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{Door, Guard, guard};
 use crate::clock::now;
 use crate::launch::Launches;
-use crate::principal::{Principal, Scope};
+use crate::principal::Principal;
 use crate::tokens::Tokens;
 
 /// A guarded listener, with a handler that counts the requests that get through.
