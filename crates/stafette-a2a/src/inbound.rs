@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use stafette_core::handoff::{Foreign, State};
 use stafette_core::run::create::RunCreated;
 use stafette_core::{Fields, Handoff, HandoffId, Input, Reply, RunId};
-use stafette_engine::EngineError;
+use stafette_engine::{Denied, EngineError, Right};
 use uuid::Uuid;
 
 use crate::card::MODES;
@@ -114,6 +114,8 @@ async fn answer(
     words: Words,
     run: RunId,
 ) -> Result<RunId, A2AError> {
+    let denied = |denied: Denied| A2AError::invalid_request(denied.to_string());
+    caller.who.may(Right::Answer).map_err(denied)?;
     let state = a2a.engine.state(run).await.map_err(task::refused)?;
     let rows = a2a.engine.handoffs(run).await.map_err(task::refused)?;
     let handoffs = task::admitted(&rows);
@@ -228,7 +230,7 @@ mod tests {
 
     #[test]
     fn b_11_the_same_message_is_the_same_run_and_another_is_another() {
-        let caller = Caller { name: "ada".into(), may_act: true, ..Caller::default() };
+        let caller = Caller { name: "ada".into(), ..Caller::default() };
         let message =
             Message { message_id: "1".into(), ..Message::new(Role::User, vec![Part::text("a")]) };
         let other = Message { parts: vec![Part::text("b")], ..message.clone() };

@@ -35,17 +35,19 @@ use stafette_engine::Engine;
 
 use push::PushNotifier;
 
+pub use method::rights;
+
 /// Reads the project's workflow when a task begins; the error says what to do.
 pub type ReadWorkflow = dyn Fn() -> Result<Workflow, String> + Send + Sync;
 
 /// The caller, as identified by the server; put it into the extensions of each request. An unknown
-/// caller may only read.
+/// caller may do nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Caller {
     /// Name of the caller.
     pub name: String,
-    /// True if the caller may start, answer and cancel tasks.
-    pub may_act: bool,
+    /// The caller, which decides what it may do.
+    pub who: stafette_engine::Caller,
     /// True if the caller connected with TLS.
     pub by_tls: bool,
     /// Span of the caller, in its own trace.

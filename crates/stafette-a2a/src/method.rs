@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use stafette_core::{Input, RunId};
-use stafette_engine::EngineError;
+use stafette_engine::{Denied, EngineError, Right};
 
 use crate::task::{self, Extent, refused};
 use crate::watch::Watch;
@@ -31,6 +31,32 @@ pub(crate) enum Reply {
     Stream(Box<Watch>),
 }
 
+/// The right that each method needs. A message may also be an answer, which needs another.
+const RIGHTS: [(&str, Right); 11] = [
+    (methods::SEND_MESSAGE, Right::Run),
+    (methods::SEND_STREAMING_MESSAGE, Right::Run),
+    (methods::GET_TASK, Right::Read),
+    (methods::LIST_TASKS, Right::Read),
+    (methods::CANCEL_TASK, Right::Decide),
+    (methods::SUBSCRIBE_TO_TASK, Right::Read),
+    (methods::CREATE_PUSH_CONFIG, Right::Run),
+    (methods::GET_PUSH_CONFIG, Right::Run),
+    (methods::LIST_PUSH_CONFIGS, Right::Run),
+    (methods::DELETE_PUSH_CONFIG, Right::Run),
+    (methods::GET_EXTENDED_AGENT_CARD, Right::Read),
+];
+
+/// Returns the right that each method needs.
+pub fn rights() -> impl Iterator<Item = (&'static str, Right)> {
+    RIGHTS.into_iter()
+}
+
+/// Checks that the caller may use a method; one that is unknown does nothing.
+pub(crate) fn may(caller: &Caller, method: &str) -> Result<(), Denied> {
+    let known = RIGHTS.into_iter().find(|(name, _)| *name == method);
+    caller.who.may(known.map_or(Right::Read, |(_, right)| right))
+}
+
 /// Carries out a method.
 pub(crate) async fn call(
     a2a: &A2a,
@@ -40,7 +66,6 @@ pub(crate) async fn call(
 ) -> Result<Reply, A2AError> {
     match method {
         methods::SEND_MESSAGE => {
-            may_act(caller)?;
             let request: SendMessageRequest = read(params)?;
             let run = inbound::take(a2a, caller, &request).await?;
             let wish = request.configuration.as_ref();
@@ -52,7 +77,6 @@ pub(crate) async fn call(
             value(&SendMessageResponse::Task(task))
         }
         methods::SEND_STREAMING_MESSAGE => {
-            may_act(caller)?;
             let request: SendMessageRequest = read(params)?;
             let run = inbound::take(a2a, caller, &request).await?;
             Ok(Reply::Stream(Box::new(Watch::of_message(&a2a.engine, run).await?)))
@@ -63,10 +87,7 @@ pub(crate) async fn call(
             value(&task::task(&a2a.engine, task::run_of(&request.id)?, extent).await?)
         }
         methods::LIST_TASKS => value(&list(a2a, read(params)?).await?),
-        methods::CANCEL_TASK => {
-            may_act(caller)?;
-            value(&cancel(a2a, caller, &read(params)?).await?)
-        }
+        methods::CANCEL_TASK => value(&cancel(a2a, caller, &read(params)?).await?),
         methods::SUBSCRIBE_TO_TASK => {
             let request: SubscribeToTaskRequest = read(params)?;
             let run = task::run_of(&request.id)?;
@@ -77,24 +98,20 @@ pub(crate) async fn call(
             Ok(Reply::Stream(Box::new(Watch::new(&a2a.engine, run).await?)))
         }
         methods::CREATE_PUSH_CONFIG => {
-            may_act(caller)?;
             let config: TaskPushNotificationConfig = read(params)?;
             let run = known(a2a, &config.task_id).await?;
             value(&a2a.notifier.keep(run, config).await?)
         }
         methods::GET_PUSH_CONFIG => {
-            may_act(caller)?;
             let wanted: GetTaskPushNotificationConfigRequest = read(params)?;
             value(&a2a.notifier.get(known(a2a, &wanted.task_id).await?, &wanted.id)?)
         }
         methods::LIST_PUSH_CONFIGS => {
-            may_act(caller)?;
             let wanted: ListTaskPushNotificationConfigsRequest = read(params)?;
             let configs = a2a.notifier.list(known(a2a, &wanted.task_id).await?);
             value(&ListTaskPushNotificationConfigsResponse { configs, next_page_token: None })
         }
         methods::DELETE_PUSH_CONFIG => {
-            may_act(caller)?;
             let wanted: DeleteTaskPushNotificationConfigRequest = read(params)?;
             a2a.notifier.forget(known(a2a, &wanted.task_id).await?, &wanted.id)?;
             Ok(Reply::Value(json!({})))
@@ -103,13 +120,6 @@ pub(crate) async fn call(
             Err(A2AError::unsupported_operation("the card at the well-known place is all there is"))
         }
         method => Err(A2AError::method_not_found(method)),
-    }
-}
-
-fn may_act(caller: &Caller) -> Result<(), A2AError> {
-    match caller.may_act {
-        true => Ok(()),
-        false => Err(A2AError::invalid_request("this token may look and not act")),
     }
 }
 

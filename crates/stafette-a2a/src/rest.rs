@@ -23,6 +23,10 @@ pub(crate) async fn serve(
     let caller = caller.map(|Extension(caller)| caller).unwrap_or_default();
     let asked = rpc::version(&headers).and_then(|()| read(&verb, &path, query.as_deref(), &body));
     let reply = match asked {
+        Ok((method, _)) if let Err(denied) = method::may(&caller, method) => {
+            let error = problem(&A2AError::invalid_request(denied.to_string()));
+            return (StatusCode::FORBIDDEN, Json(error)).into_response();
+        }
         Ok((method, params)) => method::call(&a2a, &caller, method, params).await,
         Err(error) => Err(error),
     };

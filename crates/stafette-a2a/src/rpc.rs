@@ -5,7 +5,7 @@ use axum::Extension;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
@@ -25,6 +25,10 @@ pub(crate) async fn serve(
     };
     if let Err(error) = version(&headers) {
         return failed(id, &error);
+    }
+    if let Err(denied) = method::may(&caller, &request.method) {
+        let error = A2AError::invalid_request(denied.to_string());
+        return (StatusCode::FORBIDDEN, failed(id, &error)).into_response();
     }
     let params = request.params.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
     match method::call(&a2a, &caller, &request.method, params).await {

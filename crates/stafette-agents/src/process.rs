@@ -36,6 +36,9 @@ const HARMLESS_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
 /// The variable that carries the idempotency key of the turn.
 pub(crate) const KEY: &str = "STAFETTE_KEY";
 
+/// The number of generations in which a process is looked for; deeper descendants are none of ours.
+const DEPTH: usize = 64;
+
 /// The variable that names the group by which a process was started.
 const GROUP: &str = "STAFETTE_GROUP";
 
@@ -483,6 +486,17 @@ pub(crate) fn leader(scratch: &Path, key: TurnKey, agent: &AgentName) -> Option<
 /// True if a process is related to the leader: in its group or session, or a descendant.
 pub(crate) fn is_kin(caller: i32, leader: i32) -> bool {
     table::is_kin(caller, leader)
+}
+
+/// A process and those that started it, the nearest first; only the process itself where the
+/// system does not show more.
+pub(crate) fn lineage(process: i32) -> impl Iterator<Item = i32> {
+    std::iter::successors(Some(process), |id| table::parent(*id)).take(DEPTH)
+}
+
+/// The value of a variable that a process was started with, where the system shows it.
+pub(crate) fn given(process: i32, name: &str) -> Option<String> {
+    table::given(process, name)
 }
 
 /// The signal for a process that has died: how, and its last output.

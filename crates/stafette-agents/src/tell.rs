@@ -49,3 +49,24 @@ pub fn belongs(caller: i32, scratch: &Path, turn: TurnKey, agent: &AgentName) ->
 pub fn is_kin(caller: i32, leader: i32) -> bool {
     process::is_kin(caller, leader)
 }
+
+/// The turn and the agent that a process, or one that started it, was started for, if its session
+/// reports to this socket. It holds for processes that left their group and session, as long as
+/// they keep their environment.
+#[must_use]
+pub fn marked(process: i32, socket: &Path) -> Option<(TurnKey, AgentName)> {
+    process::lineage(process).find_map(|ancestor| {
+        let given = |name: &str| process::given(ancestor, name);
+        let reports_here = given("STAFETTE_SOCKET").is_some_and(|its| Path::new(&its) == socket);
+        let turn = given(process::KEY).filter(|_| reports_here)?.parse().ok()?;
+        Some((turn, given("STAFETTE_AGENT")?.parse().ok()?))
+    })
+}
+
+/// True if this process, or one that started it, is an agent's.
+#[must_use]
+pub fn in_session() -> bool {
+    let own = rustix::process::getpid().as_raw_pid();
+    std::env::var_os(process::KEY).is_some()
+        || process::lineage(own).any(|ancestor| process::given(ancestor, process::KEY).is_some())
+}

@@ -54,16 +54,6 @@ impl Engine {
         Ok(self.blind(run).await?.is_some())
     }
 
-    /// True if the terminals of this run's agents are hidden from other agents, because its council
-    /// begins with a blind vote. They stay hidden for the whole run: an observer who looked before
-    /// the vote may keep looking.
-    ///
-    /// # Errors
-    /// When the run cannot be read.
-    pub async fn is_screened(&self, run: RunId) -> Result<bool, EngineError> {
-        Ok(may_be_blind(&*self.state(run).await?))
-    }
-
     /// Returns a handoff as any caller may see it.
     ///
     /// # Errors

@@ -10,7 +10,6 @@ mod review;
 mod talk;
 pub mod telling;
 
-use stafette_agents::tell;
 use stafette_core::change::{Author, Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
 use stafette_core::redact::Redact;
 use stafette_core::{Event, Recorded, Run, TeamEvent, TurnOrder};
@@ -38,32 +37,6 @@ impl Engine {
         F: Future<Output = Result<T, ChangeError>>,
     {
         with(self.settings(), work).await
-    }
-
-    /// The agent that a process belongs to, with the handoff it works on, if any.
-    #[must_use]
-    pub fn agent_of(&self, process: i32) -> Option<Author> {
-        if !cfg!(target_os = "linux") {
-            return None;
-        }
-        let agents = &self.shared().agents;
-        let author = |run, agent, handoff| Author {
-            run: Some(run),
-            agent: Some(agent),
-            handoff,
-            person: String::new(),
-        };
-        let at_work = self.living().iter().find_map(|run| {
-            let mut orders = run.outbox();
-            let order = orders.find(|order| agents.belongs(process, order.key, &order.agent))?;
-            Some(author(order.key.run, order.agent.clone(), Some(order.key.handoff)))
-        });
-        at_work.or_else(|| {
-            // A process in an agent's terminal belongs to that agent between its turns as well.
-            let mut all = self.shared().terminals.list().into_iter();
-            let own = all.find(|it| it.pid.is_some_and(|pid| tell::is_kin(process, pid)))?;
-            Some(author(own.run, own.agent, None))
-        })
     }
 }
 

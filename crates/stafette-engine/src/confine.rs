@@ -70,6 +70,7 @@ pub(crate) fn confine(
         sockets: vec![settings.socket.clone()],
     });
     policy.read.extend(programs(settings, job, &home));
+    policy.closed.extend(settings.closed.iter().cloned());
     let launcher: [OsString; 2] = [settings.program.clone().into(), "sandboxed".into()];
     let bubblewrap = find_bubblewrap();
     let prepared = prepare(mode, &policy, &launcher, &scratch, &job.folder, bubblewrap.as_deref())?;

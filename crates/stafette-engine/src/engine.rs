@@ -74,8 +74,10 @@ pub struct Settings {
     pub scratch: PathBuf,
     /// This program, to play scripts with.
     pub program: PathBuf,
-    /// Where agents can reach us.
+    /// The socket that agents are given.
     pub socket: PathBuf,
+    /// Sockets that no agent in a sandbox may reach, such as the one for people.
+    pub closed: Vec<PathBuf>,
     /// Takes secrets out of everything that somebody says before it is stored.
     pub redactor: Redactor,
     /// Who we are, when we take a run over.

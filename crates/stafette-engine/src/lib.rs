@@ -11,6 +11,7 @@
 //! - The result of an agent is kept in memory until the store has it, however long that takes.
 //! - Queues are bounded; a run that cannot keep up slows its agents down.
 
+mod access;
 mod after_end;
 mod agents;
 mod blind_vote;
@@ -49,6 +50,7 @@ mod task;
 mod terminals;
 mod tokens;
 
+pub use access::{Caller, Denied, Right, Scope};
 pub use agents::{AgentView, Group, Work};
 pub use blind_vote::SEALED;
 pub use changes::{Hand, Heard, telling};

@@ -48,6 +48,7 @@ impl Room {
             scratch: folder.path().join("scratch"),
             program: "unused".into(),
             socket: "unused".into(),
+            closed: Vec::new(),
             redactor: stafette_core::redact::Redactor::new(),
             node: "test".into(),
         };

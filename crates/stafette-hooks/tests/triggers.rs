@@ -41,6 +41,7 @@ impl World {
             scratch: folder.path().to_owned(),
             program: "unused".into(),
             socket: "unused".into(),
+            closed: Vec::new(),
             redactor: stafette_core::redact::Redactor::new(),
             node: "test".into(),
         };

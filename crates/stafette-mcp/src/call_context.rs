@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use stafette_core::RunId;
 use stafette_core::trace::Traceparent;
-use stafette_engine::Engine;
+use stafette_engine::{Caller, Denied, Engine, Right};
 use stafette_stages::{Actor, Stages};
 
 use crate::turn_handle::{TurnHandle, Whose};
-use crate::{AccessLevel, Caller, ReadWorkflow, ToolError};
+use crate::{ReadWorkflow, ToolError};
 
 /// Receiver of progress reports of a call.
 pub(crate) trait Progress: Send + Sync {
@@ -22,7 +23,7 @@ pub(crate) struct CallContext {
     pub(crate) engine: Engine,
     pub(crate) workflow: Arc<ReadWorkflow>,
     pub(crate) stages: Option<Stages>,
-    pub(crate) caller: Caller,
+    pub(crate) caller: crate::Caller,
     pub(crate) progress: Option<Arc<dyn Progress>>,
     /// Span of the caller, in its own trace.
     pub(crate) within: Option<Traceparent>,
@@ -53,14 +54,47 @@ impl CallContext {
         Ok((stages, actor, handle))
     }
 
-    /// Checks that the caller may do more than read.
-    pub(crate) fn may_act(&self) -> Result<(), ToolError> {
-        match (&self.caller.token, self.caller.may) {
-            (Some(_), _) | (None, AccessLevel::Act) => Ok(()),
-            (None, AccessLevel::Look) => {
-                Err(ToolError::new("may_not", "This connection may only look")
-                    .fix("Connect with a token whose scope is `act`."))
+    /// Checks that the caller has a right.
+    pub(crate) fn may(&self, right: Right) -> Result<(), ToolError> {
+        self.caller.who.may(right).map_err(|denied| {
+            let error = ToolError::new("may_not", denied.to_string());
+            match denied {
+                Denied::ForPeople => {
+                    error.fix("Pass the work on with `handoff`, or ask a person with `escalate`.")
+                }
+                Denied::Scope(scope) => {
+                    error.fix(format!("Connect with a token whose scope is `{}`.", scope.as_str()))
+                }
+                Denied::Unknown => error.fix("Connect with a token."),
             }
+        })
+    }
+
+    /// Checks that the caller may see a run: an agent sees those that it takes part in.
+    pub(crate) async fn may_see(&self, run: RunId) -> Result<(), ToolError> {
+        let sees = match &self.caller.who {
+            Caller::Nobody => false,
+            Caller::Person(_) => true,
+            Caller::Agent { run: own, .. } => *own == run,
+            Caller::External { agent, .. } => {
+                let rows = self.engine.handoffs(run).await?;
+                rows.iter().any(|row| row.from == agent.as_str() || row.to == agent.as_str())
+            }
+        };
+        let refused = || {
+            ToolError::new("not_yours", format!("Run {} is not yours to see", run.short()))
+                .fix("Leave `run` out, or name the one that you take part in.")
+        };
+        sees.then_some(()).ok_or_else(refused)
+    }
+
+    /// Checks that the caller may see what is for one agent: another agent may not.
+    pub(crate) fn may_be(&self, agent: &str) -> Result<(), ToolError> {
+        match self.caller.who.agent() {
+            Some(own) if own.as_str() != agent => {
+                Err(ToolError::new("not_yours", format!("That is for {agent}, and you are {own}")))
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -9,7 +9,8 @@
 //!   the result.
 //! - A mistake that an agent can correct is a tool error with advice; only a request that cannot be
 //!   routed is an error of the protocol.
-//! - A session speaks for its own agent and for no other.
+//! - Every tool declares the right that it needs. A session speaks for its own agent and for no
+//!   other, and reads its own briefing, prompt and run.
 //! - Every wait has an end, reports progress, and can be cancelled.
 //! - The protocol's own types stay in `wire`.
 
@@ -22,8 +23,9 @@ mod tools;
 mod turn_handle;
 mod wire;
 
-pub use caller::{AccessLevel, Caller};
+pub use caller::Caller;
 pub use tool_error::ToolError;
+pub use tools::rights;
 pub use wire::{Mcp, Place};
 
 use stafette_core::Workflow;

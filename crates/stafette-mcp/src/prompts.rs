@@ -23,7 +23,8 @@ pub(crate) struct Role {
     pub(crate) about: String,
 }
 
-/// Returns the roles of the workflow; none while it is not trusted, since the texts come from it.
+/// Returns the roles of the workflow, an agent's own alone; none while it is not trusted, since the
+/// texts come from it.
 pub(crate) fn list(context: &CallContext) -> Vec<Role> {
     let Ok(workflow) = (context.workflow)() else { return Vec::new() };
     let role = |(name, agent): (&AgentName, &Agent)| Role {
@@ -34,7 +35,8 @@ pub(crate) fn list(context: &CallContext) -> Vec<Role> {
             role => role.to_owned(),
         },
     };
-    workflow.agents.iter().map(role).collect()
+    let own = |(name, _): &(&AgentName, &Agent)| context.may_be(name.as_str()).is_ok();
+    workflow.agents.iter().filter(own).map(role).collect()
 }
 
 /// Returns the prompt of a role, with the briefing of its turn in `run`, if it has one.
@@ -43,6 +45,7 @@ pub(crate) async fn get(
     name: &str,
     run: Option<&str>,
 ) -> Result<String, ToolError> {
+    context.may_be(name)?;
     let workflow = (context.workflow)()?;
     let Some((name, agent)) = workflow.agents.get_key_value(name) else {
         let names: Vec<&str> = workflow.agents.keys().map(AgentName::as_str).collect();
@@ -51,7 +54,9 @@ pub(crate) async fn get(
     };
     let mut parts = vec![role(&workflow, name, agent), MANNERS.to_owned()];
     if let Some(run) = run {
-        let state = context.engine.state(context.run(Some(run)).await?).await?;
+        let run = context.run(Some(run)).await?;
+        context.may_see(run).await?;
+        let state = context.engine.state(run).await?;
         let order = state.outbox().find(|order| order.agent == *name);
         parts.extend(order.map(|order| Briefing::of(order).text()));
     }

@@ -3,6 +3,7 @@
 use serde_json::json;
 use stafette_core::wire::schema;
 use stafette_core::{AgentName, RunId};
+use stafette_engine::HandoffRow;
 
 use crate::ToolError;
 use crate::call_context::CallContext;
@@ -70,10 +71,13 @@ pub(crate) const TEMPLATES: [Template; 4] = [
     },
 ];
 
-/// Returns the resources that exist now.
+/// Returns the resources that exist now and that the caller may see.
 pub(crate) async fn list(context: &CallContext) -> Result<Vec<Item>, ToolError> {
     let mut items = Vec::new();
     for view in context.engine.runs(RUNS).await? {
+        if context.may_see(view.run).await.is_err() {
+            continue;
+        }
         let (run, short) = (view.run, view.run.short());
         let title = view.request.chars().take(80).collect::<String>();
         items.push(Item {
@@ -90,7 +94,7 @@ pub(crate) async fn list(context: &CallContext) -> Result<Vec<Item>, ToolError> 
             about: format!("The handoffs of run {short}"),
             mime: JSON,
         });
-        for agent in &view.working {
+        for agent in view.working.iter().filter(|agent| context.may_be(agent).is_ok()) {
             items.push(Item {
                 uri: format!("stafette://runs/{run}/briefings/{agent}"),
                 name: format!("briefing of {agent} in {short}"),
@@ -127,8 +131,13 @@ pub(crate) async fn read(context: &CallContext, uri: &str) -> Result<Text, ToolE
         }
         ["runs", run, "handoffs"] => {
             let rows = context.engine.handoffs(find(context, run).await?).await?;
+            // An agent sees what it gave and what it was given.
+            let own = |row: &&HandoffRow| {
+                context.may_be(&row.from).is_ok() || context.may_be(&row.to).is_ok()
+            };
             let all: Vec<serde_json::Value> = rows
                 .iter()
+                .filter(own)
                 .map(|row| {
                     let whole: serde_json::Value =
                         serde_json::from_str(&row.body).unwrap_or_default();
@@ -138,6 +147,7 @@ pub(crate) async fn read(context: &CallContext, uri: &str) -> Result<Text, ToolE
             Ok(pretty(&json!(all)))
         }
         ["runs", run, "briefings", agent] => {
+            context.may_be(agent)?;
             let state = context.engine.state(find(context, run).await?).await?;
             let order = state.outbox().find(|order| order.agent.as_str() == *agent);
             let order = order.ok_or_else(|| {
@@ -165,8 +175,13 @@ pub(crate) async fn complete(
     let found: Vec<String> = match name {
         "run" => {
             let runs = context.engine.runs(100).await.unwrap_or_default();
-            let ids = runs.iter().map(|view| view.run.to_string());
-            std::iter::once("latest".to_owned()).chain(ids).collect()
+            let mut found = vec!["latest".to_owned()];
+            for view in runs {
+                if context.may_see(view.run).await.is_ok() {
+                    found.push(view.run.to_string());
+                }
+            }
+            found
         }
         "agent" => agents(context, run).await,
         "name" => schema::list().iter().map(ToString::to_string).collect(),
@@ -177,6 +192,9 @@ pub(crate) async fn complete(
 
 /// Returns the agents of a run, or of the project.
 async fn agents(context: &CallContext, run: Option<&str>) -> Vec<String> {
+    if let Some(own) = context.caller.who.agent() {
+        return vec![own.to_string()];
+    }
     let names = |agents: &std::collections::BTreeMap<AgentName, _>| {
         agents.keys().map(ToString::to_string).collect()
     };
@@ -189,8 +207,10 @@ async fn agents(context: &CallContext, run: Option<&str>) -> Vec<String> {
     (context.workflow)().map(|workflow| names(&workflow.agents)).unwrap_or_default()
 }
 
+/// Finds a run that the caller may see.
 async fn find(context: &CallContext, text: &str) -> Result<RunId, ToolError> {
-    context.run(Some(text)).await
+    let run = context.run(Some(text)).await?;
+    context.may_see(run).await.map(|()| run)
 }
 
 fn pretty(value: &serde_json::Value) -> Text {

@@ -36,6 +36,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use stafette_core::Fields;
+use stafette_engine::Right;
 
 use crate::ToolError;
 use crate::call_context::CallContext;
@@ -53,6 +54,8 @@ trait Tool: 'static {
     const ABOUT: &'static str;
     /// Side effects of a call.
     const EFFECT: Effect;
+    /// The right that a caller needs.
+    const RIGHT: Right;
     /// Type of the arguments.
     type Arguments: DeserializeOwned + JsonSchema + Send;
     /// Type of the result.
@@ -84,6 +87,7 @@ pub(crate) struct Entry {
     pub(crate) title: &'static str,
     pub(crate) about: &'static str,
     pub(crate) effect: Effect,
+    right: Right,
     pub(crate) input: Fields,
     pub(crate) output: Fields,
     call: Call,
@@ -123,18 +127,25 @@ pub(crate) fn all() -> &'static [Entry] {
     })
 }
 
+/// Returns the right that each tool needs.
+pub fn rights() -> impl Iterator<Item = (&'static str, Right)> {
+    all().iter().map(|tool| (tool.name, tool.right))
+}
+
 impl Entry {
     /// Returns true for tools of the knowledge store, which not every project has.
     pub(crate) fn wants_knowledge(&self) -> bool {
         self.name.starts_with("history_") || self.name.starts_with("odei.")
     }
 
-    /// Calls the tool. A missing or unknown argument is an error that names the field.
+    /// Calls the tool, if the caller has the right. A missing or unknown argument is an error that
+    /// names the field.
     pub(crate) async fn call(
         &self,
         context: CallContext,
         arguments: Fields,
     ) -> Result<Value, ToolError> {
+        context.may(self.right)?;
         let known = self.input.get("properties").and_then(Value::as_object);
         let odd = arguments.keys().find(|name| known.is_none_or(|k| !k.contains_key(*name)));
         if let Some(odd) = odd {
@@ -156,6 +167,7 @@ fn entry<T: Tool>() -> Entry {
         title: T::TITLE,
         about: T::ABOUT,
         effect: T::EFFECT,
+        right: T::RIGHT,
         input,
         output: schema::<T::Output>(SchemaSettings::draft2020_12().for_serialize()),
         call: |context, arguments| Box::pin(call::<T>(context, arguments)),

@@ -11,7 +11,7 @@ use stafette_core::{
     AgentName, Fields, HandoffId, Offer, Party, Response, RunId, TurnKey, TurnOrder, TurnResult,
     Usage,
 };
-use stafette_engine::EngineError;
+use stafette_engine::{Caller, EngineError};
 
 use crate::ToolError;
 use crate::call_context::CallContext;
@@ -41,7 +41,6 @@ pub(crate) struct TurnHandle {
 impl CallContext {
     /// Returns the turn that the caller acts in.
     pub(crate) async fn handle(&self, whose: &Whose) -> Result<TurnHandle, ToolError> {
-        self.may_act()?;
         if let Some(token) = &self.caller.token {
             let (run, agent, turn) = self.engine.session(token, self.caller.pid).await?;
             let named = match whose.turn.as_deref() {
@@ -73,14 +72,15 @@ impl CallContext {
         let none = || EngineError::NoHandoff { run: turn.run, handoff: turn.handoff };
         let agent: AgentName = agent.ok_or_else(none)?;
         self.may_sit(&Party::from(&agent))?;
+        self.may_see(turn.run).await?;
         Ok(TurnHandle { turn, agent, token: None })
     }
 
     /// Checks that the caller may act for this agent: a caller known to be an agent, by its
     /// credentials or its process, acts for no other.
     pub(crate) fn may_sit(&self, agent: &Party) -> Result<(), ToolError> {
-        match self.caller_as() {
-            Some(own) if Party::from(&own) != *agent => {
+        match self.caller.who.agent() {
+            Some(own) if Party::from(own) != *agent => {
                 tracing::warn!(%own, %agent, "an agent may not speak for another");
                 Err(ToolError::new("not_yours", format!("{own} may not speak for {agent}"))
                     .fix("Leave the turn to its own agent."))
@@ -89,20 +89,17 @@ impl CallContext {
         }
     }
 
-    /// Returns the agent that the caller is known to be.
-    pub(crate) fn caller_as(&self) -> Option<AgentName> {
-        let by_process = || self.engine.agent_of(self.caller.pid?)?.agent;
-        self.caller.agent.clone().or_else(by_process)
-    }
-
     /// Returns the holder of a lock: the agent with its turn, or a visitor without one.
     pub(crate) async fn holder(
         &self,
         whose: &Whose,
     ) -> Result<(Holder, Option<TurnKey>), ToolError> {
-        self.may_act()?;
         if self.caller.token.is_none() && whose.turn.is_none() {
-            return Ok((Holder::visitor(&self.caller.name), None));
+            let holder = match &self.caller.who {
+                Caller::Agent { run, agent, .. } => Holder::session(*run, agent.clone()),
+                _ => Holder::visitor(&self.caller.name),
+            };
+            return Ok((holder, None));
         }
         let handle = self.handle(whose).await?;
         self.order(&handle).await?;

@@ -34,7 +34,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::call_context::{CallContext, Progress};
-use crate::{AccessLevel, Caller, ReadWorkflow, ToolError, prompts, resources, tools};
+use crate::{Caller, ReadWorkflow, ToolError, prompts, resources, tools};
 
 /// Maximum size of a message, in bytes.
 const MESSAGE: usize = 2 * 1024 * 1024;
@@ -195,14 +195,7 @@ impl Server {
     fn context(&self, context: &RequestContext<RoleServer>) -> CallContext {
         let parts = context.extensions.get::<http::request::Parts>();
         let caller = parts.and_then(|parts| parts.extensions.get::<Caller>());
-        let mut caller = caller.or(self.caller.as_ref()).cloned().unwrap_or_else(|| Caller {
-            // A request without a known caller may only read.
-            name: String::new(),
-            token: None,
-            pid: None,
-            agent: None,
-            may: AccessLevel::Look,
-        });
+        let mut caller = caller.or(self.caller.as_ref()).cloned().unwrap_or_default();
         if caller.name.is_empty() {
             let client = context.client_info().map(|client| client.name);
             caller.name = client.unwrap_or_else(|| "an MCP client".to_owned());

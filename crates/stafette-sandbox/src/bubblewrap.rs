@@ -61,7 +61,7 @@ pub(crate) fn arguments(policy: &Policy, also: &[&Path], folder: Option<&Path>) 
     for path in &policy.pinned {
         add("--ro-bind-try", &[path, path]);
     }
-    for path in &policy.hidden {
+    for path in policy.hidden.iter().chain(&policy.closed) {
         // A path that no grant covers is not visible anyway.
         let is_granted = |grant: &PathBuf| path.starts_with(grant);
         if !policy.read.iter().chain(&policy.write).any(is_granted) {

@@ -26,7 +26,7 @@ pub(crate) fn put_in_place(policy: &Policy) -> Enforced {
             missing.push(format!("{} ({error})", path.display()));
         }
     }
-    for path in &policy.hidden {
+    for path in policy.hidden.iter().chain(&policy.closed) {
         if let Err(error) = hide(policy, path) {
             missing.push(format!("{} ({error})", path.display()));
         }

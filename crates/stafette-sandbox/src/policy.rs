@@ -41,6 +41,8 @@ pub struct Policy {
     pub read: Vec<PathBuf>,
     /// Sockets that may be connected to.
     pub sockets: Vec<PathBuf>,
+    /// Sockets that may not be connected to, although the folders around them are granted.
+    pub closed: Vec<PathBuf>,
     /// Paths that must not be changed, although their surroundings may be. A missing folder cannot
     /// be created either; a missing file can, and shows in the work.
     pub pinned: Vec<PathBuf>,
@@ -217,6 +219,7 @@ impl Policy {
             write: vec![worktree.clone(), temp.clone()],
             read: SYSTEM.map(PathBuf::from).to_vec(),
             sockets: sockets.clone(),
+            closed: Vec::new(),
             pinned: LEVERS.map(|lever| worktree.join(lever)).to_vec(),
             hidden: KEYS.map(|key| home.join(key)).to_vec(),
             temp: temp.clone(),
@@ -267,6 +270,7 @@ impl Policy {
         part("may change", &self.write);
         part("may read", &self.read);
         part("may connect to", &self.sockets);
+        part("may not connect to", &self.closed);
         part("must not change", &self.pinned);
         part("must not see", &self.hidden);
         let network = match &self.network {

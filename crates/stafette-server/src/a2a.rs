@@ -11,7 +11,7 @@ use stafette_engine::Engine;
 
 use crate::guard::Peer;
 use crate::request::Within;
-use crate::{Edge, Principal, ReadWorkflow, Scope};
+use crate::{Edge, Principal, ReadWorkflow};
 
 /// Opens the A2A interface of the project.
 pub(crate) fn open(engine: &Engine, workflow: &Arc<ReadWorkflow>) -> A2a {
@@ -30,7 +30,7 @@ pub(crate) fn routes(edge: &Edge) -> Router<Edge> {
     edge.a2a.clone().router().layer(middleware::from_fn(introduce))
 }
 
-/// Adds the caller, the connection and the access level to the request for the A2A handlers.
+/// Adds the caller and the connection to the request for the A2A handlers.
 async fn introduce(
     principal: Principal,
     peer: Option<Extension<Peer>>,
@@ -38,8 +38,8 @@ async fn introduce(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let may_act = principal.scope >= Scope::Act;
     let by_tls = peer.is_some_and(|Extension(peer)| peer.tls);
-    request.extensions_mut().insert(Caller { name: principal.name, may_act, by_tls, within });
+    let Principal { name, caller, .. } = principal;
+    request.extensions_mut().insert(Caller { name, who: caller, by_tls, within });
     next.run(request).await
 }

@@ -7,46 +7,43 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::{AgentName, Millis};
+use stafette_engine::{Right, Scope};
 
 use crate::clock::now;
 use crate::launch::STAY;
-use crate::principal::{Scope, Standing};
+use crate::openapi::named;
+use crate::principal::Standing;
 use crate::problem::causes;
 use crate::request::{Body, Named};
 use crate::tokens::{NewToken, TokenError, TokenView};
 use crate::{Edge, Problem};
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
+    let about = |id, summary| named("access", Right::Admin, id, summary);
     ApiRouter::new()
         .api_route(
             "/v1/tokens",
-            get_with(list, |op| {
-                op.id("listTokens")
-                    .tag("access")
-                    .summary("List the tokens, without the tokens themselves")
-            })
-            .post_with(create, |op| {
-                op.id("createToken").tag("access").summary("Make a token; it is shown this once")
-            }),
+            get_with(list, about("listTokens", "List the tokens, without the tokens themselves"))
+                .post_with(create, about("createToken", "Make a token; it is shown this once")),
         )
         .api_route(
             "/v1/tokens/{name}",
-            delete_with(revoke, |op| {
-                op.id("revokeToken").tag("access").summary("Take a token back")
-            }),
+            delete_with(revoke, about("revokeToken", "Take a token back")),
         )
         .api_route(
             "/v1/launch",
-            post_with(launch, |op| {
-                op.id("makeLaunchLink")
-                    .tag("access")
-                    .summary("Make a link that lets the user's browser in, once")
-            }),
+            post_with(
+                launch,
+                about("makeLaunchLink", "Make a link that lets the user's browser in, once"),
+            ),
         )
         .api_route(
             "/v1/session",
             post_with(enter, |op| {
-                op.id("enter").tag("access").summary("Exchange the key of a launch link for a session")
+                let summary = "Exchange the key of a launch link for a session";
+                let mut op = named("access", Right::Public, "enter", summary)(op);
+                op.inner_mut().security.push(Default::default());
+                op
             }),
         )
 }

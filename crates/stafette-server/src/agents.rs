@@ -6,19 +6,24 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_engine::AgentView;
+use stafette_engine::{AgentView, Right};
 
+use crate::openapi::named;
 use crate::request::{Asked, within};
 use crate::{Edge, Problem};
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
     ApiRouter::new().api_route(
         "/v1/agents",
-        get_with(list, |op| {
-            op.id("listAgents")
-                .tag("agents")
-                .summary("List the agents, those who need a person first")
-        }),
+        get_with(
+            list,
+            named(
+                "agents",
+                Right::Read,
+                "listAgents",
+                "List the agents, those who need a person first",
+            ),
+        ),
     )
 }
 

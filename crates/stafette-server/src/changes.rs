@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use stafette_core::change::{Author, Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
 use stafette_core::lock::Holder;
 use stafette_core::{RunId, TurnKey};
-use stafette_engine::{ChangeError, Explanation, FileDiff, Hand, Heard, Report};
+use stafette_engine::{Caller, ChangeError, Explanation, FileDiff, Hand, Heard, Report, Right};
 
 use crate::openapi::named;
 use crate::principal::{Principal, Via};
@@ -22,44 +22,65 @@ const LONGEST_COMMENT: usize = 16 * 1024;
 
 /// Routes for changes of the project's files.
 pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |id, summary| named("changes", id, summary);
+    let about = |right, id, summary| named("changes", right, id, summary);
     ApiRouter::new()
         .api_route(
             "/v1/changes",
-            get_with(list, about("listChanges", "List the changes, the oldest first"))
-                .post_with(propose, about("proposeChange", "Propose a set of edits")),
+            get_with(list, about(Right::Read, "listChanges", "List the changes, the oldest first"))
+                .post_with(
+                    propose,
+                    about(Right::TakePart, "proposeChange", "Propose a set of edits"),
+                ),
         )
         .api_route(
             "/v1/changes/apply",
-            post_with(apply_all, about("applyChanges", "Apply all that wait for nobody")),
+            post_with(
+                apply_all,
+                about(Right::Decide, "applyChanges", "Apply all that wait for nobody"),
+            ),
         )
         .api_route(
             "/v1/changes/{change}",
-            get_with(get, about("getChange", "A change, line by line")),
+            get_with(get, about(Right::Read, "getChange", "A change, line by line")),
         )
         .api_route(
             "/v1/changes/{change}/why",
-            get_with(why, about("whyChange", "Why a change is there, back to the request")),
+            get_with(
+                why,
+                about(Right::Read, "whyChange", "Why a change is there, back to the request"),
+            ),
         )
         .api_route(
             "/v1/changes/{change}/approve",
-            post_with(approve, about("approveChange", "Say yes to what a person has to")),
+            post_with(
+                approve,
+                about(Right::Decide, "approveChange", "Say yes to what a person has to"),
+            ),
         )
         .api_route(
             "/v1/changes/{change}/refuse",
-            post_with(refuse, about("refuseChange", "Say no to a change")),
+            post_with(refuse, about(Right::Decide, "refuseChange", "Say no to a change")),
         )
         .api_route(
             "/v1/changes/{change}/apply",
-            post_with(apply, about("applyChange", "Apply a change, or take it back")),
+            post_with(
+                apply,
+                about(Right::Decide, "applyChange", "Apply a change, or take it back"),
+            ),
         )
         .api_route(
             "/v1/changes/{change}/undo",
-            post_with(undo, about("undoChange", "Take a change out of the project again")),
+            post_with(
+                undo,
+                about(Right::Decide, "undoChange", "Take a change out of the project again"),
+            ),
         )
         .api_route(
             "/v1/changes/{change}/comment",
-            post_with(comment, about("commentChange", "Say something about a change")),
+            post_with(
+                comment,
+                about(Right::Decide, "commentChange", "Say something about a change"),
+            ),
         )
 }
 
@@ -114,21 +135,17 @@ async fn propose(
 ) -> Result<(StatusCode, Json<Change>), Problem> {
     let rules = rules(&edge)?;
     // An agent is identified by its connection; a name in the proposal is ignored.
-    let turn = match edge.agent(&principal) {
-        Some(author) => {
-            let turn = turn(&edge, &author).await?;
-            proposal.author = author;
-            turn
+    let turn = match (&principal.caller, &proposal.author) {
+        (Caller::Agent { .. }, _) => {
+            proposal.author = principal.caller.author().unwrap_or_default();
+            turn(&edge, &proposal.author).await?
         }
-        // An external agent names itself, and must have a turn.
-        None if proposal.author.agent.is_some() && proposal.author.run.is_some() => {
-            let Author { run, agent, .. } = &proposal.author;
-            match agent {
-                Some(agent) => Some(edge.engine.turn_of(*run, agent).await?),
-                None => None,
-            }
+        // An external agent has a turn; a person's program may speak for it.
+        (Caller::External { agent, .. }, Author { run, .. })
+        | (_, Author { agent: Some(agent), run: run @ Some(_), .. }) => {
+            Some(edge.engine.turn_of(*run, agent).await?)
         }
-        None => {
+        _ => {
             proposal.author.person = principal.signed(proposal.author.person);
             None
         }
@@ -141,7 +158,7 @@ async fn propose(
 }
 
 /// Returns the turn that the agent works on, if any.
-async fn turn(edge: &Edge, author: &Author) -> Result<Option<TurnKey>, Problem> {
+pub(crate) async fn turn(edge: &Edge, author: &Author) -> Result<Option<TurnKey>, Problem> {
     let Some(run) = author.run else { return Ok(None) };
     let state = edge.engine.state(run).await?;
     let mut orders = state.outbox();
@@ -185,7 +202,6 @@ async fn approve(
     Named(the): Named<TheChange>,
     Body(ApproveRequest { by }): Body<ApproveRequest>,
 ) -> Result<Json<Change>, Problem> {
-    for_people(&edge, &principal)?;
     let (id, by) = (the.id()?, principal.signed(by));
     let decided = edge.engine.decide_change(id, ChangeStatus::Approved, by, String::new());
     Ok(Json(decided.await?))
@@ -207,7 +223,6 @@ async fn refuse(
     Named(the): Named<TheChange>,
     Body(RejectRequest { by, why }): Body<RejectRequest>,
 ) -> Result<Json<Change>, Problem> {
-    for_people(&edge, &principal)?;
     if why.len() > LONGEST_COMMENT {
         return Err(Problem::new(422, "bad_comment", "A reason has up to 16 KiB"));
     }
@@ -229,7 +244,7 @@ async fn apply(
     Named(the): Named<TheChange>,
     Body(ApplyRequest { by }): Body<ApplyRequest>,
 ) -> Result<Json<Report>, Problem> {
-    let (id, rules) = allowed(&edge, &principal, &the)?;
+    let (id, rules) = (the.id()?, rules(&edge)?);
     Ok(Json(edge.engine.apply_change(id, rules, hand(&principal, by)).await?))
 }
 
@@ -238,7 +253,6 @@ async fn apply_all(
     principal: Principal,
     Body(ApplyRequest { by }): Body<ApplyRequest>,
 ) -> Result<Json<Report>, Problem> {
-    for_people(&edge, &principal)?;
     let rules = rules(&edge)?;
     let open = edge.engine.changes(async |changes| changes.open_sets()).await?;
     let ids = open.into_iter().map(|change| change.id).collect();
@@ -261,7 +275,7 @@ async fn undo(
     Named(the): Named<TheChange>,
     Body(Undo { with_later, by }): Body<Undo>,
 ) -> Result<Json<Report>, Problem> {
-    let (id, rules) = allowed(&edge, &principal, &the)?;
+    let (id, rules) = (the.id()?, rules(&edge)?);
     Ok(Json(edge.engine.undo_change(id, with_later, rules, hand(&principal, by)).await?))
 }
 
@@ -298,8 +312,6 @@ async fn comment(
     Named(the): Named<TheChange>,
     Body(said): Body<Said>,
 ) -> Result<Json<Commented>, Problem> {
-    // The comment reaches an agent in a person's name, so that only people may send it.
-    for_people(&edge, &principal)?;
     let id = the.id()?;
     if said.text.trim().is_empty() || said.text.len() > LONGEST_COMMENT {
         return Err(Problem::new(422, "bad_comment", "A comment has some text, up to 16 KiB"));
@@ -315,25 +327,6 @@ async fn comment(
 /// Returns the change rules of the workflow, which must be trusted: it names a command.
 fn rules(edge: &Edge) -> Result<ChangeRules, Problem> {
     Ok((edge.workflow)()?.change_rules())
-}
-
-/// Refuses agents: they may only propose changes.
-pub(crate) fn for_people(edge: &Edge, principal: &Principal) -> Result<(), Problem> {
-    match edge.agent(principal) {
-        Some(_) => Err(Problem::new(403, "not_allowed", "An agent may propose changes, no more")
-            .because("a person talks about them, approves, applies and undoes them")),
-        None => Ok(()),
-    }
-}
-
-/// Checks that the caller is a person, and returns the change and the rules in force.
-fn allowed(
-    edge: &Edge,
-    principal: &Principal,
-    the: &TheChange,
-) -> Result<(ChangeId, ChangeRules), Problem> {
-    for_people(edge, principal)?;
-    Ok((the.id()?, rules(edge)?))
 }
 
 /// Returns who touches the project. On the Unix socket, callers choose their own name.

@@ -6,14 +6,15 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stafette_engine::{By, Cost};
+use stafette_engine::{By, Cost, Right};
 
 use crate::openapi::named;
 use crate::request::Asked;
 use crate::{Edge, Problem};
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = named("runs", "getCost", "Add up what was spent, by run, agent or day");
+    let about =
+        named("runs", Right::Read, "getCost", "Add up what was spent, by run, agent or day");
     ApiRouter::new().api_route("/v1/cost", get_with(cost, about))
 }
 

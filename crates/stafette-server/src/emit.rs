@@ -4,11 +4,15 @@ use aide::axum::ApiRouter;
 use aide::axum::routing::post_with;
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stafette_core::RunId;
+use stafette_engine::Right;
 
+use crate::guard::TURN_TOKEN;
+use crate::openapi::named;
 use crate::principal::Principal;
 use crate::request::Body;
 use crate::{Edge, Problem};
@@ -17,13 +21,11 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
     ApiRouter::new().api_route(
         "/v1/emit",
         post_with(emit, |op| {
-            op.id("emit")
-                .tag("turns")
-                .summary("Tell something from inside an agent's session")
-                .description(
-                    "Only processes of the session itself are heard, and only by the Unix socket, \
+            let about = "Tell something from inside an agent's session";
+            named("turns", Right::TakePart, "emit", about)(op).description(
+                "Only processes of the session itself are heard, and only by the Unix socket, \
                  where the system tells which process asks.",
-                )
+            )
         }),
     )
 }
@@ -32,8 +34,9 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Emit {
-    /// Token of the agent's session.
-    token: String,
+    /// Token of the agent's session; that of the header `stafette-token` if left out.
+    #[serde(default)]
+    token: Option<String>,
     /// Frame type: `READY`, `HANDOFF`, `RESULT`, `REPORT`, `CHANGE`, `SIGNAL` or `ERROR`.
     r#type: String,
     /// Payload, as in a frame of that type.
@@ -53,8 +56,11 @@ pub(crate) struct Emitted {
 async fn emit(
     State(edge): State<Edge>,
     principal: Principal,
+    headers: HeaderMap,
     Body(Emit { token, r#type, payload }): Body<Emit>,
 ) -> Result<Json<Emitted>, Problem> {
+    let shown = || headers.get(TURN_TOKEN)?.to_str().ok().map(str::to_owned);
+    let token = token.or_else(shown).unwrap_or_default();
     let run = edge.engine.tell(&token, principal.pid(), &r#type, payload).await?;
     Ok(Json(Emitted { taken: true, run }))
 }

@@ -7,7 +7,7 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::{HandoffId, RunId};
-use stafette_engine::EngineError;
+use stafette_engine::{EngineError, Right};
 
 use crate::openapi::named;
 use crate::principal::Principal;
@@ -16,7 +16,8 @@ use crate::runs::TheRun;
 use crate::{Edge, Problem};
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = named("runs", "forkRun", "Go another way from a moment of a run's past");
+    let about =
+        named("runs", Right::Run, "forkRun", "Go another way from a moment of a run's past");
     ApiRouter::new().api_route("/v1/runs/{run}/fork", post_with(fork, about))
 }
 

@@ -12,7 +12,7 @@ use stafette_core::team::generation::{Lineage, Plan};
 use stafette_core::wire::context::OrchestratorContext;
 use stafette_core::workflow::Budget;
 use stafette_core::{Fields, Millis, RunId, Usd, Workflow};
-use stafette_engine::{Ancestry, Briefing};
+use stafette_engine::{Ancestry, Briefing, Right};
 
 use crate::openapi::named;
 use crate::principal::Principal;
@@ -21,27 +21,36 @@ use crate::runs::{TheRun, find};
 use crate::{Edge, Problem};
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |id, summary| named("generations", id, summary);
+    let about = |right, id, summary| named("generations", right, id, summary);
     ApiRouter::new()
         .api_route(
             "/v1/runs/{run}/notes",
-            post_with(note, about("leaveNote", "Leave a note for the next generation")),
+            post_with(note, about(Right::Run, "leaveNote", "Leave a note for the next generation")),
         )
         .api_route(
             "/v1/runs/{run}/briefing",
-            get_with(briefing, about("getBriefing", "What the next generation reads first")),
+            get_with(
+                briefing,
+                about(Right::Read, "getBriefing", "What the next generation reads first"),
+            ),
         )
         .api_route(
             "/v1/runs/{run}/context",
-            get_with(context, about("getContext", "Where the team of a run stands")),
+            get_with(context, about(Right::Read, "getContext", "Where the team of a run stands")),
         )
         .api_route(
             "/v1/runs/{run}/generations",
-            get_with(generations, about("getGenerations", "The generations of a run's team")),
+            get_with(
+                generations,
+                about(Right::Read, "getGenerations", "The generations of a run's team"),
+            ),
         )
         .api_route(
             "/v1/runs/{run}/council",
-            get_with(council, about("getCouncil", "The discussion and votes of a run's council")),
+            get_with(
+                council,
+                about(Right::Read, "getCouncil", "The discussion and votes of a run's council"),
+            ),
         )
 }
 

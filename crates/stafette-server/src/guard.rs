@@ -1,4 +1,5 @@
-//! Checks in front of every route on TCP. A browser on this machine visits untrusted pages, and any
+//! Checks in front of every route: who calls, and whether it has the right that the route declares.
+//! On TCP there is more to check. A browser on this machine visits untrusted pages, and any
 //! of them can send requests here. The guard therefore refuses every request that comes neither
 //! from our own page nor from a program with a token, before any route is matched.
 
@@ -15,43 +16,29 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, HeaderName};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use stafette_engine::{Caller, Engine, Right, Scope};
 
 use crate::clock::now;
 use crate::launch::Launches;
-use crate::principal::{Principal, Scope, Standing, Via};
+use crate::principal::{Principal, Via};
+use crate::rights::Rights;
 use crate::serve::Stranger;
 use crate::tokens::Tokens;
 use crate::{MAX_BODY, Problem, page};
 use rate_limit::Pace;
 
+pub(crate) use rules::unknown;
 pub(crate) use security_headers::armour;
 
 /// Time limit for the body of a request to arrive.
 const BODY: Duration = Duration::from_secs(30);
-/// Paths that need no credentials: health checks, the description of the API, and the place where the
-/// key of a launch link is the credential.
-const OPEN: [&str; 7] = [
-    "/healthz",
-    "/readyz",
-    "/v1/session",
-    "/openapi.json",
-    "/docs",
-    "/docs/page.css",
-    "/docs/page.js",
-];
+/// Header with the token of an agent's turn.
+pub(crate) const TURN_TOKEN: &str = "stafette-token";
 /// Prefix of the WebSocket protocol that names a session: browsers let a page set no header there.
 const SESSION: &str = "session.";
-
-/// Returns true if the path needs no credentials. A webhook is checked by its signature, once its
-/// body has arrived.
-fn is_open(method: &Method, path: &str) -> bool {
-    let trigger = path.strip_prefix("/v1/triggers/");
-    let webhook = trigger.is_some_and(|name| !name.is_empty() && !name.contains('/'));
-    OPEN.contains(&path) || (*method == Method::POST && webhook)
-}
 
 /// Address and host names of a TCP listener.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -108,6 +95,7 @@ pub(crate) struct Guard {
     origins: Vec<String>,
     tokens: Arc<Tokens>,
     launches: Arc<Launches>,
+    rights: Rights,
     visits: Pace,
     refusals: Pace,
 }
@@ -130,6 +118,7 @@ impl Guard {
             authorities,
             tokens,
             launches,
+            rights: Rights::new(),
             visits: Pace::new(200.0, 1000.0),
             refusals: Pace::new(50.0, 500.0),
         }
@@ -137,7 +126,12 @@ impl Guard {
 
     /// Checks everything but the body, and identifies the caller. `None` is a browser that asks for the
     /// page, which holds no secret: its credentials come with its requests.
-    fn look(&self, peer: IpAddr, request: &Request) -> Result<Option<Principal>, Problem> {
+    fn look(
+        &self,
+        peer: IpAddr,
+        right: Right,
+        request: &Request,
+    ) -> Result<Option<Principal>, Problem> {
         let (headers, path) = (request.headers(), request.uri().path());
         rules::size(request.uri(), headers)?;
         rules::host(&self.authorities, request.uri(), headers)?;
@@ -146,16 +140,15 @@ impl Guard {
         rules::site(request.method(), headers)?;
         let principal = match self.principal(request)? {
             Some(principal) => principal,
-            None if is_open(request.method(), path) => Principal::nobody(),
-            None if page::is_asked_for(request.method(), path, headers) => {
-                return self.visits.take(&peer.to_string(), Instant::now()).map(|()| None).map_err(rules::too_fast);
+            None if right != Right::Public
+                && page::is_asked_for(request.method(), path, headers) =>
+            {
+                let visit = self.visits.take(&peer.to_string(), Instant::now());
+                return visit.map(|()| None).map_err(rules::too_fast);
             }
-            None => return Err(rules::unknown()),
+            None => Principal::nobody(),
         };
-        if !is_open(request.method(), path) {
-            principal.may(Scope::needed(request.method(), path))?;
-            principal.may_go(path)?;
-        }
+        principal.may(right)?;
         // Checked after the credentials: an unknown caller always gets the same refusal, whatever
         // it sends.
         rules::content(request.method(), headers)?;
@@ -176,8 +169,8 @@ impl Guard {
             let bearer =
                 text.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
             let token = bearer.map(|(_, token)| token.trim()).unwrap_or_default();
-            if let Some((name, Standing { scope, agent })) = self.tokens.owner(now(), token) {
-                return Ok(Some(Principal { name, scope, agent, via: Via::Bearer }));
+            if let Some((name, standing)) = self.tokens.owner(now(), token) {
+                return Ok(Some(Principal { name, caller: standing.into(), via: Via::Bearer }));
             }
             return self.page(token).map(Some).ok_or_else(rules::bad_token);
         }
@@ -187,15 +180,80 @@ impl Guard {
     /// Returns the person behind a session of the page.
     fn page(&self, session: &str) -> Option<Principal> {
         let scope = self.launches.scope(now(), session)?;
-        Some(Principal::person("page", scope, Via::Page))
+        let (name, caller) = ("page".to_owned(), Caller::Person(scope));
+        Some(Principal { name, caller, via: Via::Page })
     }
 }
 
 /// Returns the session that a WebSocket of the page names.
 fn session(headers: &HeaderMap) -> Option<&str> {
     let named = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
-    let mut protocols = named.filter_map(|value| value.to_str().ok()).flat_map(|line| line.split(','));
+    let mut protocols =
+        named.filter_map(|value| value.to_str().ok()).flat_map(|line| line.split(','));
     protocols.find_map(|protocol| protocol.trim().strip_prefix(SESSION))
+}
+
+/// A Unix socket, for people or for agents.
+#[derive(Clone, Debug)]
+pub(crate) struct LocalGuard {
+    engine: Engine,
+    rights: Rights,
+    /// True for the socket of agents: a caller there shows the token of its turn.
+    for_agents: bool,
+}
+
+/// The process at the other end of a Unix socket.
+#[derive(Clone, Debug)]
+pub(crate) struct LocalPeer {
+    pid: Option<i32>,
+    /// The agent that the process belongs to; `None` for a person's.
+    agent: Option<Caller>,
+}
+
+impl LocalGuard {
+    pub(crate) fn new(engine: Engine, for_agents: bool) -> Self {
+        LocalGuard { engine, rights: Rights::new(), for_agents }
+    }
+
+    /// Looks once for each connection who is at its other end.
+    pub(crate) fn peer(&self, pid: Option<i32>) -> LocalPeer {
+        LocalPeer { pid, agent: pid.and_then(|pid| self.engine.agent_of(pid)) }
+    }
+
+    fn look(&self, right: Right, request: &Request) -> Result<Principal, Problem> {
+        let peer = request.extensions().get::<LocalPeer>();
+        let LocalPeer { pid, agent } =
+            peer.cloned().unwrap_or(LocalPeer { pid: None, agent: None });
+        let token = rules::only(request.headers(), &HeaderName::from_static(TURN_TOKEN))?;
+        let token = token.and_then(|token| token.to_str().ok()).filter(|token| !token.is_empty());
+        let caller = match (token, agent, self.for_agents) {
+            (Some(token), ..) => self.engine.agent_with(token, pid)?,
+            (None, _, true) => Caller::Nobody,
+            (None, Some(agent), false) => agent,
+            (None, None, false) => Caller::Person(Scope::Admin),
+        };
+        let principal = Principal::at_socket(caller, pid);
+        match principal.may(right) {
+            Err(_) if principal.caller == Caller::Nobody => Err(rules::no_turn_token()),
+            decided => decided.map(|()| principal),
+        }
+    }
+}
+
+/// Passes a request on a Unix socket on, or answers it with a problem.
+pub(crate) async fn guard_socket(
+    State(guard): State<LocalGuard>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let right = guard.rights.of(request.method().clone(), request.uri().clone()).await;
+    match guard.look(right, &request) {
+        Ok(principal) => {
+            request.extensions_mut().insert(principal);
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    }
 }
 
 /// Passes a request on, or answers it with a problem.
@@ -208,7 +266,8 @@ pub(crate) async fn guard(
         request.extensions().get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.ip);
     // Removes what a client could have sent: only the guard sets the principal.
     request.extensions_mut().remove::<Principal>();
-    let looked = match guard.look(peer, &request) {
+    let right = guard.rights.of(request.method().clone(), request.uri().clone()).await;
+    let looked = match guard.look(peer, right, &request) {
         Ok(Some(principal)) => {
             let stranger = request.extensions().get::<Stranger>();
             if let Some(stranger) = stranger.filter(|_| principal.via != Via::Nobody) {

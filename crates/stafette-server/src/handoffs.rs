@@ -11,44 +11,56 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stafette_core::handoff::State as Stands;
 use stafette_core::{AgentName, HandoffId, Input, Offer, Party, Reply, RunId, TurnKey};
-use stafette_engine::{EngineError, HandoffRow, HandoffView};
+use stafette_engine::{EngineError, HandoffRow, HandoffView, Right};
 
 use crate::openapi::named;
+use crate::principal::Principal;
 use crate::request::{Asked, Body, Named, Within};
 use crate::runs::{TheHandoff, TheRun, patience};
+use crate::turns::{not_theirs, within_run};
 use crate::{Edge, Problem};
 
 pub(crate) use dialect::Came;
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |id, summary| named("handoffs", id, summary);
+    let about = |right, id, summary| named("handoffs", right, id, summary);
     ApiRouter::new()
         .api_route(
             "/v1/handoffs",
             post_with(propose, |op| {
-                about("propose", "Propose a handoff in any dialect, recognised by its shape")(op)
-                    .description(dialect::ABOUT)
+                about(
+                    Right::TakePart,
+                    "propose",
+                    "Propose a handoff in any dialect, recognised by its shape",
+                )(op)
+                .description(dialect::ABOUT)
             }),
         )
         .api_route(
             "/v1/runs/{run}/handoffs",
-            get_with(list, about("listHandoffs", "List the handoffs of a run")).post_with(
-                propose_in,
-                |op| {
-                    about("proposeInRun", "Propose a handoff within a run, in any dialect")(op)
-                        .description(dialect::ABOUT)
-                },
-            ),
+            get_with(list, about(Right::Read, "listHandoffs", "List the handoffs of a run"))
+                .post_with(propose_in, |op| {
+                    about(
+                        Right::TakePart,
+                        "proposeInRun",
+                        "Propose a handoff within a run, in any dialect",
+                    )(op)
+                    .description(dialect::ABOUT)
+                }),
         )
         .api_route(
             "/v1/runs/{run}/handoffs/{handoff}",
-            get_with(show, about("getHandoff", "Show a handoff")),
+            get_with(show, about(Right::Read, "getHandoff", "Show a handoff")),
         )
         .api_route(
             "/v1/runs/{run}/handoffs/{handoff}/answer",
             get_with(
                 answer,
-                about("waitForAnswer", "Wait for a handoff's answer, in the dialect it came in"),
+                about(
+                    Right::Read,
+                    "waitForAnswer",
+                    "Wait for a handoff's answer, in the dialect it came in",
+                ),
             ),
         )
 }
@@ -150,6 +162,7 @@ pub(crate) struct Proposed {
 
 async fn propose(
     State(edge): State<Edge>,
+    principal: Principal,
     Asked(besides): Asked<Besides>,
     within: Within,
     Body(document): Body<Value>,
@@ -158,28 +171,35 @@ async fn propose(
         Some(run) => Some(crate::runs::find(&edge, run).await?),
         None => None,
     };
-    take(&edge, run, &besides, within, &document).await
+    take(&edge, &principal, run, &besides, within, &document).await
 }
 
 async fn propose_in(
     State(edge): State<Edge>,
+    principal: Principal,
     Named(TheRun { run }): Named<TheRun>,
     Asked(besides): Asked<Besides>,
     within: Within,
     Body(document): Body<Value>,
 ) -> Result<Json<Proposed>, Problem> {
     let run = crate::runs::find(&edge, &run).await?;
-    take(&edge, Some(run), &besides, within, &document).await
+    take(&edge, &principal, Some(run), &besides, within, &document).await
 }
 
 async fn take(
     edge: &Edge,
+    principal: &Principal,
     run: Option<RunId>,
     besides: &Besides,
     Within(trace): Within,
     document: &Value,
 ) -> Result<Json<Proposed>, Problem> {
     let (offer, came) = dialect::read(document, besides.to.as_deref())?;
+    let run = match principal.caller.run() {
+        Some(own) => Some(within_run(principal, run.unwrap_or(own))?),
+        None => run,
+    };
+    may_give(principal, &offer.from)?;
     // The response shows what is stored, so that both are redacted.
     let offer = edge.engine.redacted(Offer { trace, ..offer });
     let document = edge.engine.redacted(document.clone());
@@ -196,6 +216,16 @@ async fn take(
     match turn {
         Some(turn) => given.within(edge, turn).await,
         None => given.outside(edge, run).await,
+    }
+}
+
+/// Checks that the caller may hand work over in this name: an agent in its own, and only those who
+/// decide for a person in a person's.
+fn may_give(principal: &Principal, from: &Party) -> Result<(), Problem> {
+    match (from, principal.caller.agent()) {
+        (Party::Human, _) => principal.may(Right::Decide),
+        (from, Some(own)) if *from != Party::from(own) => Err(not_theirs(own, from)),
+        _ => Ok(()),
     }
 }
 

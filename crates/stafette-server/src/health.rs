@@ -7,31 +7,30 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Serialize;
+use stafette_engine::Right;
 
+use crate::openapi::named;
 use crate::principal::{Principal, Via};
 use crate::{Edge, Problem};
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
     ApiRouter::new()
-        .api_route(
-            "/healthz",
-            get_with(alive, |op| {
-                anyone(op).id("healthz").tag("daemon").summary("Does the daemon live?")
-            }),
-        )
+        .api_route("/healthz", get_with(alive, |op| anyone("healthz", "Does the daemon live?", op)))
         .api_route(
             "/readyz",
             get_with(ready, |op| {
-                anyone(op)
-                    .id("readyz")
-                    .tag("daemon")
-                    .summary("Can it work: is the store writable and the engine open?")
+                anyone("readyz", "Can it work: is the store writable and the engine open?", op)
             }),
         )
 }
 
-/// Marks an operation as one that needs no credentials.
-fn anyone(mut op: TransformOperation<'_>) -> TransformOperation<'_> {
+/// Describes an operation that needs no credentials.
+fn anyone<'t>(
+    id: &'static str,
+    summary: &'static str,
+    op: TransformOperation<'t>,
+) -> TransformOperation<'t> {
+    let mut op = named("daemon", Right::Public, id, summary)(op);
     op.inner_mut().security.push(Default::default());
     op
 }

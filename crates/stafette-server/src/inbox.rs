@@ -7,6 +7,7 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::{Fields, HandoffId, Input, Party, Reply, RunId};
+use stafette_engine::Right;
 
 use crate::handoffs::Row;
 use crate::openapi::named;
@@ -16,15 +17,18 @@ use crate::runs::Shown;
 use crate::{Edge, Problem};
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |id, summary| named("inbox", id, summary);
+    let about = |right, id, summary| named("inbox", right, id, summary);
     ApiRouter::new()
         .api_route(
             "/v1/inbox",
-            get_with(list, about("listQuestions", "List the open questions, the oldest first")),
+            get_with(
+                list,
+                about(Right::Read, "listQuestions", "List the open questions, the oldest first"),
+            ),
         )
         .api_route(
             "/v1/inbox/{question}",
-            post_with(answer, about("answerQuestion", "Answer a question")),
+            post_with(answer, about(Right::Answer, "answerQuestion", "Answer a question")),
         )
 }
 
@@ -72,11 +76,6 @@ async fn answer(
 ) -> Result<Json<Answered>, Problem> {
     if text.is_empty() && values.is_empty() {
         return Err(Problem::new(422, "empty_answer", "The answer is empty"));
-    }
-    // No agent may answer in a person's place.
-    if let Some(author) = edge.agent(&principal) {
-        tracing::warn!(?author, question, "an agent may not answer");
-        return Err(Problem::new(403, "not_allowed", "An agent may not answer for a person"));
     }
     let (run, handoff) = find(&edge, &question).await?;
     let by = principal.signed(by);

@@ -15,28 +15,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use stafette_core::Party;
 use stafette_core::change::Author;
+use stafette_engine::Right;
 use stafette_stages::{Actor, Fault, Health, Stages};
 
 use crate::openapi::named;
 use crate::principal::Principal;
 use crate::{Edge, Problem};
 
-/// Path prefixes of all these routes.
-pub(crate) const ROOTS: [&str; 10] = [
-    "/v1/calendar",
-    "/v1/constitution",
-    "/v1/decisions",
-    "/v1/goals",
-    "/v1/graph",
-    "/v1/insights",
-    "/v1/knowledge",
-    "/v1/parameters",
-    "/v1/tasks",
-    "/v1/threads",
-];
-
 pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = named("knowledge", "knowledgeHealth", "How graph and calendar are doing");
+    let about =
+        named("knowledge", Right::Shared, "knowledgeHealth", "How graph and calendar are doing");
     ApiRouter::new()
         .api_route("/v1/knowledge", get_with(health, about))
         .merge(threads::routes())
@@ -86,7 +74,7 @@ impl Edge {
 
     /// Returns the stages with the caller: an agent or a person.
     fn knower(&self, principal: &Principal) -> Result<(&Stages, Actor), Problem> {
-        let actor = match self.agent(principal) {
+        let actor = match principal.caller.author() {
             Some(Author { agent: Some(agent), run, handoff, .. }) => {
                 Actor { party: Party::from(&agent), run, handoff }
             }

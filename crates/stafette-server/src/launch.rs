@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use stafette_core::{Millis, Time};
+use stafette_engine::Scope;
 
-use crate::principal::Scope;
 use crate::private;
 use crate::secret::{self, Hash};
 

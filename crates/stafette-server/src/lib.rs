@@ -1,13 +1,14 @@
 //! The HTTP interface: requests come in, the engine's responses go out.
 //!
-//! The daemon serves HTTP on two listeners. The Unix socket belongs to its user, who may do
-//! everything there. On TCP the guard checks every request: it admits the user's own browser and
-//! programs with a token, and nobody else.
+//! The daemon serves HTTP on three listeners. One Unix socket belongs to its user, who may do
+//! everything there, and another one to agents, who take part in their turns. On TCP the guard admits
+//! the user's own browser and programs with a token, and nobody else.
 //!
 //! Invariants:
 //! - Every error is a problem document (RFC 9457) with a stable `code`.
 //! - No handler decides anything: it turns a request into an input and events into a response.
-//! - No request on TCP reaches a route before the guard has let it pass.
+//! - Every operation declares the right that it needs, and no request reaches a route before a
+//!   guard has found that its caller has it.
 //! - The API description is generated from the types that the handlers use.
 
 mod a2a;
@@ -35,6 +36,7 @@ mod private;
 mod problem;
 mod renewal;
 mod request;
+mod rights;
 mod runs;
 mod schemas;
 mod secret;
@@ -63,15 +65,17 @@ use thiserror::Error;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Notify;
 
-use guard::Guard;
+use guard::{Guard, LocalGuard};
 use launch::Launches;
 
 pub use access::LaunchLink;
 pub use guard::Door;
 pub use openapi::document as openapi;
-pub use principal::{Principal, Scope, Standing, Via};
+pub use principal::{Principal, Standing, Via};
 pub use problem::Problem;
+pub use rights::{Operation, callers, operations};
 pub use serve::{Tls, TlsError};
+pub use stafette_engine::{Caller, Right, Scope};
 pub use telemetry::Observed;
 pub use tokens::{NewToken, TokenError, TokenView, Tokens};
 
@@ -170,9 +174,18 @@ impl Edge {
         Edge { observed: Some(observed), ..self }
     }
 
-    /// Serves everything to clients of the Unix socket, until it is dropped.
+    /// Serves people on their Unix socket, until it is dropped. An agent's process is an agent there
+    /// as well.
     pub async fn serve(self, socket: UnixListener) {
-        serve::socket(socket, self.router()).await;
+        let guard = LocalGuard::new(self.engine.clone(), false);
+        serve::socket(socket, guard, self.router()).await;
+    }
+
+    /// Serves agents on the Unix socket that they are given, until it is dropped. They show the
+    /// token of their turn.
+    pub async fn serve_agents(self, socket: UnixListener) {
+        let guard = LocalGuard::new(self.engine.clone(), true);
+        serve::socket(socket, guard, self.router()).await;
     }
 
     /// Opens a TCP listener behind its guard.
@@ -255,8 +268,18 @@ fn here(port: u16) -> SocketAddr {
 }
 
 fn daemon() -> ApiRouter<Edge> {
-    let about = openapi::named("daemon", "stopDaemon", "Stop the daemon; its runs continue later");
-    let go_on = openapi::named("daemon", "continueRuns", "Continue the runs that are stopped");
+    let about = openapi::named(
+        "daemon",
+        Right::Admin,
+        "stopDaemon",
+        "Stop the daemon; its runs continue later",
+    );
+    let go_on = openapi::named(
+        "daemon",
+        Right::Admin,
+        "continueRuns",
+        "Continue the runs that are stopped",
+    );
     ApiRouter::new()
         .api_route("/v1/stop", post_with(stop, about))
         .api_route("/v1/continue", post_with(continue_runs, go_on))

@@ -11,13 +11,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::lock::{
     Answer, Claim, Conflict, Holder, Link, Lock, LockId, LockRules, Mode, OnConflict, Pattern,
-    Refusal, Waiter, Who,
+    Refusal, Waiter,
 };
 use stafette_core::{Millis, TurnKey};
-use stafette_engine::Engine;
+use stafette_engine::{Caller, Engine, Right};
 
 use crate::openapi::named;
-use crate::principal::{Principal, Scope, Via};
+use crate::principal::Principal;
 use crate::request::{Asked, Body, Named};
 use crate::{Edge, Problem};
 
@@ -26,32 +26,42 @@ const LONGEST_CALL: Duration = Duration::from_secs(60);
 
 /// Routes for locks and waiting requests.
 pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |id, summary| named("locks", id, summary);
+    let about = |right, id, summary| named("locks", right, id, summary);
     ApiRouter::new()
         .api_route(
             "/v1/locks",
-            get_with(list, about("listLocks", "Who has what, and who waits for it"))
-                .post_with(take, about("takeLock", "Take a lock, or a place in the line for it")),
+            get_with(list, about(Right::Shared, "listLocks", "Who has what, and who waits for it"))
+                .post_with(
+                    take,
+                    about(
+                        Right::TakePart,
+                        "takeLock",
+                        "Take a lock, or a place in the line for it",
+                    ),
+                ),
         )
         .api_route(
             "/v1/locks/check",
-            post_with(check, about("checkLocks", "Whether files may be written")),
+            post_with(check, about(Right::TakePart, "checkLocks", "Whether files may be written")),
         )
         .api_route(
             "/v1/locks/{lock}",
-            get_with(wait, about("waitForLock", "A lock, as soon as it is held")),
+            get_with(wait, about(Right::Shared, "waitForLock", "A lock, as soon as it is held")),
         )
         .api_route(
             "/v1/locks/{lock}/renew",
-            post_with(renew, about("renewLock", "Keep a lock for longer")),
+            post_with(renew, about(Right::TakePart, "renewLock", "Keep a lock for longer")),
         )
         .api_route(
             "/v1/locks/{lock}/release",
-            post_with(release, about("releaseLock", "Give a lock back")),
+            post_with(release, about(Right::TakePart, "releaseLock", "Give a lock back")),
         )
         .api_route(
             "/v1/locks/{lock}/takeover",
-            post_with(take_over, about("takeOverLock", "Take a lock from its holder")),
+            post_with(
+                take_over,
+                about(Right::Admin, "takeOverLock", "Take a lock from its holder"),
+            ),
         )
 }
 
@@ -196,22 +206,25 @@ struct Known {
 }
 
 async fn known(edge: &Edge, principal: &Principal, asker: &Asker) -> Result<Known, Problem> {
-    let Some(token) = &asker.token else {
-        // On the Unix socket the user chooses a name; on TCP the token or session sets it.
-        let holder = match (&principal.via, asker.by.trim()) {
-            (Via::Socket { .. }, "") => Holder::person("someone"),
-            (Via::Socket { .. }, name) => Holder::person(name),
-            _ => Holder::visitor(&principal.name),
-        };
-        let holder = holder.at(&asker.seat);
-        // A workflow that cannot be read or is not trusted sets no rules.
-        let rules = (edge.workflow)().map(|workflow| workflow.locks).unwrap_or_default();
-        return Ok(Known { holder, turn: None, rules });
+    let (run, agent, turn) = match (&asker.token, &principal.caller) {
+        (Some(token), _) => {
+            let (run, agent, turn) = edge.engine.session(token, principal.pid()).await?;
+            (run, agent, Some(turn))
+        }
+        (None, Caller::Agent { run, agent, .. }) => {
+            let author = principal.caller.author().unwrap_or_default();
+            (*run, agent.clone(), crate::changes::turn(edge, &author).await?)
+        }
+        (None, _) => {
+            let holder = crate::changes::hand(principal, asker.by.clone()).holder.at(&asker.seat);
+            // A workflow that cannot be read or is not trusted sets no rules.
+            let rules = (edge.workflow)().map(|workflow| workflow.locks).unwrap_or_default();
+            return Ok(Known { holder, turn: None, rules });
+        }
     };
-    let (run, agent, turn) = edge.engine.session(token, principal.pid()).await?;
     let rules = edge.engine.state(run).await?.workflow.locks.clone();
     let holder = Holder::session(run, agent).at(&asker.seat);
-    Ok(Known { holder, turn: Some(turn), rules })
+    Ok(Known { holder, turn, rules })
 }
 
 /// Request for a lock.
@@ -249,13 +262,9 @@ async fn take(
 ) -> Result<(StatusCode, Json<LockView>), Problem> {
     let Known { holder, turn, rules } = known(&edge, &principal, &take.who).await?;
     let on_conflict = take.on_conflict.unwrap_or(rules.on_conflict);
-    let is_agent = matches!(holder.who, Who::Session { .. });
+    // Only a person may, or a workflow that says so in `[locks]`.
     if on_conflict == OnConflict::TakeOver && rules.on_conflict != on_conflict {
-        principal.may(Scope::Admin)?;
-    }
-    if on_conflict == OnConflict::TakeOver && is_agent && rules.on_conflict != on_conflict {
-        let problem = Problem::new(403, "not_allowed", "An agent may not take a lock from others");
-        return Err(problem.because("only a person may, or a workflow that says so in `[locks]`"));
+        principal.may(Right::Admin)?;
     }
     let patterns = take.patterns.iter().map(|text| text.parse::<Pattern>());
     let patterns = patterns
@@ -390,11 +399,7 @@ async fn take_over(
     Named(TheLock { lock }): Named<TheLock>,
     Body(TakeOver { reason, who }): Body<TakeOver>,
 ) -> Result<(StatusCode, Json<LockView>), Problem> {
-    principal.may(Scope::Admin)?;
     let Known { holder, .. } = known(&edge, &principal, &who).await?;
-    if matches!(holder.who, Who::Session { .. }) {
-        return Err(Problem::new(403, "not_allowed", "Only a person may take a lock over"));
-    }
     shown(&edge.engine.take_over_lock(find(&lock)?, holder, reason).await?)
 }
 

@@ -12,14 +12,12 @@ use axum::routing::{any, post};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use stafette_engine::Engine;
-use stafette_mcp::{AccessLevel, Caller, Mcp, ToolError};
+use stafette_mcp::{Caller, Mcp, ToolError};
 use stafette_stages::Stages;
 
-use crate::principal::{Principal, Scope, Via};
+use crate::guard::TURN_TOKEN;
+use crate::principal::{Principal, Via};
 use crate::{Edge, Problem, ReadWorkflow};
-
-/// Header with the token of an agent's session.
-const TOKEN: &str = "stafette-token";
 
 /// Name of the protocol that a connection is upgraded to.
 const NAME: &str = "mcp";
@@ -84,16 +82,18 @@ async fn stream(
 
 fn caller(principal: &Principal, headers: &HeaderMap) -> Caller {
     let name = match principal.via {
-        // Clients on the Unix socket name themselves.
-        Via::Socket { .. } | Via::Nobody => String::new(),
+        // Clients on the Unix socket name themselves, unless they are agents.
+        Via::Socket { .. } | Via::Nobody => {
+            principal.caller.agent().map(ToString::to_string).unwrap_or_default()
+        }
         Via::Bearer | Via::Page => principal.name.clone(),
     };
     Caller {
         name,
-        token: header(headers, TOKEN).map(str::to_owned),
+        token: header(headers, TURN_TOKEN).map(str::to_owned),
         pid: principal.pid(),
-        agent: principal.agent.clone(),
-        may: if principal.scope >= Scope::Act { AccessLevel::Act } else { AccessLevel::Look },
+        // Whoever speaks this protocol is a program, which may assist a person.
+        who: principal.caller.clone().assisted(),
     }
 }
 

@@ -4,6 +4,7 @@ use aide::axum::ApiRouter;
 use aide::axum::routing::post_with;
 use axum::Json;
 use axum::extract::State;
+use stafette_engine::Right;
 use stafette_hooks::Tried;
 
 use crate::openapi::named;
@@ -11,8 +12,12 @@ use crate::triggers::unavailable;
 use crate::{Edge, Problem};
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about =
-        named("triggers", "testNotifications", "Send a test message by every channel for news");
+    let about = named(
+        "triggers",
+        Right::Decide,
+        "testNotifications",
+        "Send a test message by every channel for news",
+    );
     ApiRouter::new().api_route("/v1/notify/test", post_with(test, about))
 }
 

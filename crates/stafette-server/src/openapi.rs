@@ -12,8 +12,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
+use serde_json::Value;
+use stafette_engine::Right;
 
 use crate::Edge;
+use crate::rights::EXTENSION;
 
 /// Groups of operations, in the order of the page.
 const TAGS: &[(&str, &str)] = &[
@@ -37,16 +40,40 @@ const TAGS: &[(&str, &str)] = &[
 
 const ABOUT: &str = "Agents pass work to each other, and to people, without losing it. Errors are \
     problem documents (RFC 9457) with a stable `code`. By TCP, programs send `Authorization: \
-    Bearer TOKEN`; what only looks needs the scope `observe`, what changes something `act`, and \
-    what concerns the daemon itself `admin`.";
+    Bearer TOKEN`. `x-right` says what an operation needs: `public` nothing; `shared` and `read` \
+    the scope `observe`; `take_part`, `run` and `answer` the scope `assist`; `decide` the scope \
+    `act`; `admin` the scope `admin`. An agent has `shared` and `take_part`, for itself alone.";
 
-/// Sets tag, id and summary of an operation.
+/// Sets tag, right, id and summary of an operation.
 pub(crate) fn named(
     tag: &'static str,
+    right: Right,
     id: &'static str,
     summary: &'static str,
 ) -> impl for<'t> FnOnce(TransformOperation<'t>) -> TransformOperation<'t> {
-    move |op| op.id(id).tag(tag).summary(summary)
+    move |op| {
+        let mut op = op.id(id).tag(tag).summary(summary);
+        op.inner_mut().extensions.insert(EXTENSION.to_owned(), right.as_str().into());
+        op
+    }
+}
+
+/// Returns the described operations: method, path, name and right.
+pub(crate) fn declared() -> Vec<(String, String, String, Right)> {
+    let api: Value = serde_json::from_str(document()).unwrap_or_default();
+    let paths = api["paths"].as_object().into_iter().flatten();
+    let operations = paths.flat_map(|(path, item)| {
+        let methods = item.as_object().into_iter().flatten();
+        methods.map(move |(method, op)| (method.to_uppercase(), path.clone(), op))
+    });
+    operations
+        .map(|(method, path, op)| {
+            let name = op["operationId"].as_str().unwrap_or_default().to_owned();
+            // An operation without a right is closed; a test finds it.
+            let right = serde_json::from_value(op[EXTENSION].clone()).unwrap_or(Right::Admin);
+            (method, path, name, right)
+        })
+        .collect()
 }
 
 /// Returns the description as JSON text.
@@ -171,6 +198,8 @@ mod tests {
                 assert!(names.insert(name.to_owned()), "{place}: {name} is used twice");
                 assert!(tags.contains(&op["tags"][0].as_str().unwrap_or_default()), "{place}");
                 assert!(op["summary"].is_string(), "{place}");
+                let right = serde_json::from_value::<super::Right>(op["x-right"].clone());
+                assert!(right.is_ok(), "{place} declares no right");
                 assert!(op["responses"].as_object().is_some_and(|all| !all.is_empty()), "{place}");
             }
         }

@@ -1,61 +1,22 @@
-//! The caller of a request and its permissions.
+//! The caller of a request, and the way in which it connected.
 
 use std::convert::Infallible;
 
 use aide::OperationInput;
 use axum::extract::FromRequestParts;
-use axum::http::Method;
 use axum::http::request::Parts;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use stafette_core::AgentName;
-use stafette_core::change::Author;
+use stafette_engine::{Caller, Denied, Right, Scope};
 
-use crate::{Edge, Problem};
+use crate::Problem;
+use crate::guard::unknown;
 
-/// Access level; each includes the one before.
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// Read everything, change nothing.
-    Observe,
-    /// Start and steer runs, answer questions, take part as an agent.
-    Act,
-    /// Stop the daemon, create and revoke tokens.
-    Admin,
-}
-
-impl Scope {
-    /// Returns the name used in the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Scope::Observe => "observe",
-            Scope::Act => "act",
-            Scope::Admin => "admin",
-        }
-    }
-
-    /// Returns the minimum scope of a request: reading observes, everything else acts, and routes
-    /// of the daemon itself need admin. A route may require more, never less.
-    pub(crate) fn needed(method: &Method, path: &str) -> Scope {
-        const ADMIN: [&str; 4] = ["/v1/stop", "/v1/continue", "/v1/tokens", "/v1/launch"];
-        match method {
-            _ if ADMIN.iter().any(|root| is_under(path, root)) => Scope::Admin,
-            &Method::GET | &Method::HEAD => Scope::Observe,
-            _ => Scope::Act,
-        }
-    }
-}
-
-/// Permissions of a caller, and its role.
+/// Permissions of a token, and its role.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Standing {
-    /// Scope of the caller.
+    /// Scope of the token.
     pub scope: Scope,
-    /// Agent that the caller is; `None` for a person.
+    /// Agent that the token belongs to; `None` for a person's.
     pub agent: Option<AgentName>,
 }
 
@@ -66,10 +27,19 @@ impl From<Scope> for Standing {
     }
 }
 
+impl From<Standing> for Caller {
+    fn from(Standing { scope, agent }: Standing) -> Self {
+        match agent {
+            Some(agent) => Caller::External { agent, scope },
+            None => Caller::Person(scope),
+        }
+    }
+}
+
 /// Way in which a caller connected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Via {
-    /// Over the Unix socket, which belongs to the user.
+    /// Over a Unix socket, which belongs to the user.
     Socket {
         /// Process id of the peer, as reported by the operating system.
         pid: Option<i32>,
@@ -85,30 +55,24 @@ pub enum Via {
 /// The caller of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Principal {
-    /// Name of the token, or the way of connecting.
+    /// Name of the token or the agent, or the way of connecting.
     pub name: String,
-    /// Scope of the caller.
-    pub scope: Scope,
-    /// Agent that the token belongs to; `None` for a person.
-    pub agent: Option<AgentName>,
+    /// The caller, which decides what it may do.
+    pub caller: Caller,
     /// Way in which the caller connected.
     pub via: Via,
 }
 
 impl Principal {
-    /// The user on the Unix socket.
-    pub(crate) fn at_socket(pid: Option<i32>) -> Self {
-        Principal::person("socket", Scope::Admin, Via::Socket { pid })
+    /// A caller on a Unix socket.
+    pub(crate) fn at_socket(caller: Caller, pid: Option<i32>) -> Self {
+        let name = caller.agent().map_or_else(|| "socket".to_owned(), ToString::to_string);
+        Principal { name, caller, via: Via::Socket { pid } }
     }
 
     /// A caller without credentials.
     pub(crate) fn nobody() -> Self {
-        Principal::person("", Scope::Observe, Via::Nobody)
-    }
-
-    /// A person, or one of their programs.
-    pub(crate) fn person(name: &str, scope: Scope, via: Via) -> Self {
-        Principal { name: name.to_owned(), scope, agent: None, via }
+        Principal { name: String::new(), caller: Caller::Nobody, via: Via::Nobody }
     }
 
     /// Process id of the caller, if known.
@@ -120,62 +84,39 @@ impl Principal {
         }
     }
 
-    /// Checks that the caller has at least `scope`.
+    /// Checks that the caller has a right.
     ///
     /// # Errors
-    /// When the scope is insufficient.
-    pub fn may(&self, scope: Scope) -> Result<(), Problem> {
-        if self.scope >= scope {
-            return Ok(());
-        }
-        let title = format!("This needs the scope `{}`", scope.as_str());
-        let why = format!("`{}` has the scope `{}`", self.name, self.scope.as_str());
-        Err(Problem::new(403, "scope", title).because(why))
-    }
-
-    /// Checks that the caller may use the path: an agent's token gives access to the routes for
-    /// agents and nothing else.
-    ///
-    /// # Errors
-    /// When the path is not for agents.
-    pub(crate) fn may_go(&self, path: &str) -> Result<(), Problem> {
-        match &self.agent {
-            Some(agent) if !is_for_agents(path) => {
-                tracing::warn!(token = self.name, %agent, path, "that is for people");
-                let title = format!("`{}` is a token of the agent `{agent}`", self.name);
-                let problem = Problem::new(403, "not_for_agents", title);
-                Err(problem.because("this is for people and their programs"))
+    /// When it has not.
+    pub fn may(&self, right: Right) -> Result<(), Problem> {
+        let Err(denied) = self.caller.may(right) else { return Ok(()) };
+        let why = match (denied, &self.caller) {
+            (Denied::Unknown, _) => return Err(unknown()),
+            (Denied::Scope(_), Caller::Person(scope) | Caller::External { scope, .. }) => {
+                format!("`{}` has the scope `{}`", self.name, scope.as_str())
             }
-            _ => Ok(()),
-        }
+            (_, caller) => {
+                tracing::warn!(?caller, ?right, "refused: this is for people");
+                let agent = caller.agent().map(ToString::to_string).unwrap_or_default();
+                format!("the caller is the agent `{agent}`, which may only take part as itself")
+            }
+        };
+        let code = match denied {
+            Denied::Scope(_) => "scope",
+            Denied::Unknown | Denied::ForPeople => "not_for_agents",
+        };
+        Err(Problem::new(403, code, denied.to_string()).because(why))
     }
 
-    /// Returns the name that the caller gave; the caller's own name if it is empty.
+    /// Returns the name that the caller gave; the caller's own name if it is empty or the caller is
+    /// an agent of a run, which signs as nobody else.
     #[must_use]
     pub fn signed(&self, name: String) -> String {
-        match name.is_empty() {
+        match name.is_empty() || self.caller.run().is_some() {
             true => self.name.clone(),
             false => name,
         }
     }
-}
-
-/// Returns true for routes that external agents may use: their turns, and knowledge as far as their
-/// role allows.
-fn is_for_agents(path: &str) -> bool {
-    const ROOTS: [&str; 4] = ["/mcp", "/v1/turns", "/v1/schemas", "/openapi.json"];
-    if ROOTS.iter().chain(&crate::knowledge::ROOTS).any(|root| is_under(path, root)) {
-        return true;
-    }
-    let parts: Vec<&str> = path.split('/').collect();
-    matches!(
-        parts.as_slice(),
-        ["", "v1", "runs", _, "handoffs", _, "accept" | "report" | "complete" | "reject"]
-    )
-}
-
-fn is_under(path: &str, root: &str) -> bool {
-    path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl<S: Sync> FromRequestParts<S> for Principal {
@@ -187,58 +128,3 @@ impl<S: Sync> FromRequestParts<S> for Principal {
 }
 
 impl OperationInput for Principal {}
-
-impl Edge {
-    /// Returns the agent that sends the request, if any: identified by its token or its process.
-    pub(crate) fn agent(&self, principal: &Principal) -> Option<Author> {
-        if let Some(agent) = &principal.agent {
-            let agent = Some(agent.clone());
-            return Some(Author { run: None, agent, handoff: None, person: String::new() });
-        }
-        principal.pid().and_then(|pid| self.engine.agent_of(pid))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn s1_13_a_token_of_an_agent_opens_turns_and_what_is_known_and_nothing_else() {
-        let agent = Some("mind".parse().expect("a name"));
-        let mind = Principal { agent, ..Principal::person("mind-1", Scope::Act, Via::Bearer) };
-        for path in ["/mcp", "/v1/turns", "/v1/runs/4f/handoffs/h2/accept", "/v1/threads/search"] {
-            assert!(mind.may_go(path).is_ok(), "{path}");
-        }
-        for path in [
-            "/v1/runs",
-            "/v1/runs/4f/handoffs",
-            "/v1/inbox/h2",
-            "/v1/events",
-            "/v1/runs/4f/events",
-            "/v1/terminals",
-            "/v1/runs/4f/terminals/Sam/live",
-            "/v1/runs/4f/terminals/Sam/recording",
-            "/a2a",
-        ] {
-            assert_eq!(mind.may_go(path).expect_err(path).code, "not_for_agents");
-            assert!(Principal::person("ci", Scope::Act, Via::Bearer).may_go(path).is_ok());
-        }
-    }
-
-    #[test]
-    fn what_a_request_needs_follows_from_its_method_and_place() {
-        for (method, path, scope) in [
-            (Method::GET, "/v1/runs", Scope::Observe),
-            (Method::HEAD, "/v1/events", Scope::Observe),
-            (Method::POST, "/v1/runs", Scope::Act),
-            (Method::DELETE, "/v1/locks/x", Scope::Act),
-            (Method::GET, "/v1/tokens", Scope::Admin),
-            (Method::DELETE, "/v1/tokens/ci", Scope::Admin),
-            (Method::POST, "/v1/stop", Scope::Admin),
-            (Method::GET, "/v1/tokensmith", Scope::Observe),
-        ] {
-            assert_eq!(Scope::needed(&method, path), scope, "{method} {path}");
-        }
-    }
-}

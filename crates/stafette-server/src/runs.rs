@@ -13,7 +13,7 @@ use serde_json::Value;
 use stafette_core::run::create::RunCreated;
 use stafette_core::team::Inheritance;
 use stafette_core::{Fields, HandoffId, Input, RunId, Usd};
-use stafette_engine::{Explanation, RunState, RunView};
+use stafette_engine::{Explanation, Right, RunState, RunView};
 use uuid::Uuid;
 
 use crate::answer::Listed;
@@ -27,43 +27,63 @@ use crate::{Edge, Problem};
 const LONGEST_WAIT: u32 = 60;
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |id, summary| named("runs", id, summary);
+    let about = |right, id, summary| named("runs", right, id, summary);
     ApiRouter::new()
         .api_route(
             "/v1/runs",
-            get_with(list, about("listRuns", "List the runs, the newest first")).post_with(
-                start,
-                about("startRun", "Begin a run; with a key, once however often it is asked for"),
-            ),
+            get_with(list, about(Right::Read, "listRuns", "List the runs, the newest first"))
+                .post_with(
+                    start,
+                    about(
+                        Right::Run,
+                        "startRun",
+                        "Begin a run; with a key, once however often it is asked for",
+                    ),
+                ),
         )
         .api_route(
             "/v1/runs/{run}",
-            get_with(show, about("getRun", "Show a run, now or as it was after an event")),
+            get_with(
+                show,
+                about(Right::Read, "getRun", "Show a run, now or as it was after an event"),
+            ),
         )
         .api_route(
             "/v1/runs/{run}/settled",
-            get_with(settled, about("waitForRun", "Wait until a run is over or needs a person")),
+            get_with(
+                settled,
+                about(Right::Read, "waitForRun", "Wait until a run is over or needs a person"),
+            ),
         )
         .api_route(
             "/v1/runs/{run}/why",
-            get_with(why_run, about("explainRun", "Explain how a run came to be as it is")),
+            get_with(
+                why_run,
+                about(Right::Read, "explainRun", "Explain how a run came to be as it is"),
+            ),
         )
         .api_route(
             "/v1/runs/{run}/why/{handoff}",
-            get_with(why, about("explainHandoff", "Explain how a handoff came about")),
+            get_with(why, about(Right::Read, "explainHandoff", "Explain how a handoff came about")),
         )
-        .api_route("/v1/runs/{run}/cancel", post_with(cancel, about("cancelRun", "Call a run off")))
+        .api_route(
+            "/v1/runs/{run}/cancel",
+            post_with(cancel, about(Right::Decide, "cancelRun", "Call a run off")),
+        )
         .api_route(
             "/v1/runs/{run}/pause",
-            post_with(pause, about("pauseRun", "Let a run give out nothing new")),
+            post_with(pause, about(Right::Decide, "pauseRun", "Let a run give out nothing new")),
         )
         .api_route(
             "/v1/runs/{run}/unpause",
-            post_with(unpause, about("unpauseRun", "Let a run go on after a pause")),
+            post_with(unpause, about(Right::Decide, "unpauseRun", "Let a run go on after a pause")),
         )
         .api_route(
             "/v1/runs/{run}/budget",
-            post_with(raise_budget, about("raiseBudget", "Allow a run to spend more")),
+            post_with(
+                raise_budget,
+                about(Right::Decide, "raiseBudget", "Allow a run to spend more"),
+            ),
         )
 }
 

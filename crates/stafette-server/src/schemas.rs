@@ -9,25 +9,32 @@ use serde::Deserialize;
 use serde_json::Value;
 use stafette_core::Workflow;
 use stafette_core::wire::schema;
+use stafette_engine::Right;
 
 use crate::openapi::named;
 use crate::request::Named;
 use crate::{Edge, Problem};
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |id, summary| named("workflow", id, summary);
+    let about = |right, id, summary| named("workflow", right, id, summary);
     ApiRouter::new()
         .api_route(
             "/v1/workflow",
-            get_with(workflow, about("getWorkflow", "Show who there is and who may hand to whom")),
+            get_with(
+                workflow,
+                about(Right::Read, "getWorkflow", "Show who there is and who may hand to whom"),
+            ),
         )
         .api_route(
             "/v1/schemas",
-            get_with(list, about("listSchemas", "List the documents that have a schema")),
+            get_with(
+                list,
+                about(Right::Shared, "listSchemas", "List the documents that have a schema"),
+            ),
         )
         .api_route(
             "/v1/schemas/{name}",
-            get_with(show, about("getSchema", "Show the JSON Schema of a document")),
+            get_with(show, about(Right::Shared, "getSchema", "Show the JSON Schema of a document")),
         )
 }
 

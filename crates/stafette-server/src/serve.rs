@@ -17,8 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::Semaphore;
 
-use crate::guard::Peer;
-use crate::principal::Principal;
+use crate::guard::{LocalGuard, Peer, guard_socket};
 
 pub(crate) use strangers::Stranger;
 use strangers::Strangers;
@@ -35,8 +34,11 @@ const COUNT: usize = 64;
 /// Time limit for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Serves the user's own socket until it is dropped.
-pub(crate) async fn socket(listener: UnixListener, router: Router) {
+/// Serves a Unix socket until it is dropped.
+pub(crate) async fn socket(listener: UnixListener, guard: LocalGuard, router: Router) {
+    let asked = axum::middleware::from_fn_with_state(guard.clone(), guard_socket);
+    // The guard runs before any route is matched.
+    let router = Router::new().fallback_service(router).layer(asked);
     let room = Arc::new(Semaphore::new(MOST));
     loop {
         let Ok(place) = room.clone().acquire_owned().await else { return };
@@ -44,11 +46,9 @@ pub(crate) async fn socket(listener: UnixListener, router: Router) {
             Err(error) => pass(&error).await,
             Ok((stream, _)) => {
                 let pid = stream.peer_cred().ok().and_then(|credentials| credentials.pid());
-                let who = Principal::at_socket(pid);
-                let introduce = move |request: &mut Extensions| drop(request.insert(who.clone()));
-                let spoken = speak(stream, router.clone(), introduce);
+                let (guard, router) = (guard.clone(), router.clone());
                 tokio::spawn(async move {
-                    spoken.await;
+                    speak(stream, router, guard.peer(pid)).await;
                     drop(place);
                 });
             }

@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stafette_core::RunId;
-use stafette_engine::{Engine, EngineError, Feed, StateFeed, Stored};
+use stafette_engine::{Engine, EngineError, Feed, Right, StateFeed, Stored};
 use stafette_store::{Damage, ReadError};
 
 use crate::answer::{Form, Raw};
@@ -46,23 +46,35 @@ const DAMAGED: &str = "event_damaged";
 const UNREADABLE: &str = "store_unreadable";
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |id, summary| named("events", id, summary);
+    let about = |right, id, summary| named("events", right, id, summary);
     ApiRouter::new()
         .api_route(
             "/v1/events",
-            get_with(all, about("listEvents", "Read or follow the events of all runs")),
+            get_with(
+                all,
+                about(Right::Read, "listEvents", "Read or follow the events of all runs"),
+            ),
         )
         .api_route(
             "/v1/runs/{run}/events",
-            get_with(of_run, about("listRunEvents", "Read or follow the events of one run")),
+            get_with(
+                of_run,
+                about(Right::Read, "listRunEvents", "Read or follow the events of one run"),
+            ),
         )
         .api_route(
             "/v1/events/live",
-            get_with(all_live, about("followEvents", "Follow all events by a WebSocket")),
+            get_with(
+                all_live,
+                about(Right::Read, "followEvents", "Follow all events by a WebSocket"),
+            ),
         )
         .api_route(
             "/v1/runs/{run}/events/live",
-            get_with(run_live, about("followRunEvents", "Follow one run by a WebSocket")),
+            get_with(
+                run_live,
+                about(Right::Read, "followRunEvents", "Follow one run by a WebSocket"),
+            ),
         )
 }
 
@@ -166,7 +178,11 @@ async fn all_live(
 ) -> Result<Raw<Switched>, Problem> {
     let upgrade = upgrade?;
     let tail = Tail::of_all(&edge.engine, from.after, true).await?.with_state(from.state);
-    Ok(upgrade.protocols([PROTOCOL]).max_message_size(SAID).on_upgrade(|socket| pour(socket, tail)).into())
+    Ok(upgrade
+        .protocols([PROTOCOL])
+        .max_message_size(SAID)
+        .on_upgrade(|socket| pour(socket, tail))
+        .into())
 }
 
 async fn run_live(
@@ -178,7 +194,11 @@ async fn run_live(
     let upgrade = upgrade?;
     let run = crate::runs::find(&edge, &run).await?;
     let tail = Tail::of_run(&edge.engine, run, from.after, true).await?.with_state(from.state);
-    Ok(upgrade.protocols([PROTOCOL]).max_message_size(SAID).on_upgrade(|socket| pour(socket, tail)).into())
+    Ok(upgrade
+        .protocols([PROTOCOL])
+        .max_message_size(SAID)
+        .on_upgrade(|socket| pour(socket, tail))
+        .into())
 }
 
 impl std::convert::From<WebSocketUpgradeRejection> for Problem {

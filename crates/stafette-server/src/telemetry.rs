@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::change::Change;
 use stafette_core::{HandoffId, RunId};
+use stafette_engine::Right;
 use stafette_telemetry::Observer;
 use stafette_telemetry::alerts::{Alert, Change as Turned};
 use stafette_telemetry::export::Sent;
@@ -46,20 +47,32 @@ impl std::fmt::Debug for Observed {
 }
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |id, summary| named("telemetry", id, summary);
+    let about = |right, id, summary| named("telemetry", right, id, summary);
     ApiRouter::new()
-        .api_route("/metrics", get_with(metrics, about("metrics", "The page for Prometheus")))
+        .api_route(
+            "/metrics",
+            get_with(metrics, about(Right::Read, "metrics", "The page for Prometheus")),
+        )
         .api_route(
             "/v1/alerts",
-            get_with(alerts, about("listAlerts", "The alerts, and what began and stopped lately")),
+            get_with(
+                alerts,
+                about(Right::Read, "listAlerts", "The alerts, and what began and stopped lately"),
+            ),
         )
         .api_route(
             "/v1/find",
-            get_with(find, about("find", "Find words in events, handoffs and transcripts")),
+            get_with(
+                find,
+                about(Right::Read, "find", "Find words in events, handoffs and transcripts"),
+            ),
         )
         .api_route(
             "/v1/runs/{run}/report",
-            get_with(tell, about("reportRun", "A run on one page that needs nothing else")),
+            get_with(
+                tell,
+                about(Right::Read, "reportRun", "A run on one page that needs nothing else"),
+            ),
         )
 }
 

@@ -6,9 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::{AgentName, Millis, Time};
+use stafette_engine::Scope;
 use thiserror::Error;
 
-use crate::principal::{Scope, Standing};
+use crate::principal::Standing;
 use crate::private;
 use crate::secret::{self, Hash};
 

@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use stafette_core::RunId;
+use stafette_engine::Right;
 use stafette_hooks::{Delivery, Fired, TriggerError, TriggerView, Triggers};
 
 use crate::clock::now;
@@ -25,11 +26,14 @@ use crate::{Edge, Problem};
 const LONGEST: usize = 255;
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |id, summary| named("triggers", id, summary);
+    let about = |right, id, summary| named("triggers", right, id, summary);
     ApiRouter::new()
         .api_route(
             "/v1/triggers",
-            get_with(list, about("listTriggers", "List the triggers with their next times")),
+            get_with(
+                list,
+                about(Right::Read, "listTriggers", "List the triggers with their next times"),
+            ),
         )
         .api_route(
             "/v1/triggers/{trigger}",
@@ -38,6 +42,7 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
                 // A webhook authenticates with its signature, so that no token is needed.
                 |op| {
                     let mut op = about(
+                        Right::Public,
                         "deliverWebhook",
                         "Begin a run by a webhook, signed with its secret",
                     )(op);
@@ -48,7 +53,7 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
         )
         .api_route(
             "/v1/triggers/{trigger}/fire",
-            post_with(fire, about("fireTrigger", "Begin a run of a trigger by hand")),
+            post_with(fire, about(Right::Run, "fireTrigger", "Begin a run of a trigger by hand")),
         )
 }
 

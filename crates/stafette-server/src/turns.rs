@@ -12,7 +12,7 @@ use stafette_core::{
     AgentName, Fields, HandoffId, Kind, Millis, MissingInput, Offer, Outcome, Party, Reason,
     Response, RunId, TurnKey, TurnOrder, TurnResult, Usage,
 };
-use stafette_engine::{Finished, Wanted};
+use stafette_engine::{Finished, Right, Wanted};
 
 use crate::openapi::named;
 use crate::principal::Principal;
@@ -21,30 +21,47 @@ use crate::runs::{TheHandoff, patience};
 use crate::{Edge, Problem};
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |id, summary| named("turns", id, summary);
+    let about = |right, id, summary| named("turns", right, id, summary);
     ApiRouter::new()
         .api_route(
             "/v1/turns",
-            get_with(wait, about("waitForTurn", "Wait for work: the turns that nobody has taken")),
+            get_with(
+                wait,
+                about(
+                    Right::Shared,
+                    "waitForTurn",
+                    "Wait for work: the turns that nobody has taken",
+                ),
+            ),
         )
         .api_route(
             "/v1/runs/{run}/handoffs/{handoff}/accept",
-            post_with(accept, about("acceptTurn", "Take a turn")),
+            post_with(accept, about(Right::TakePart, "acceptTurn", "Take a turn")),
         )
         .api_route(
             "/v1/runs/{run}/handoffs/{handoff}/report",
             post_with(
                 report,
-                about("reportProgress", "Show that a turn goes on, and what it used"),
+                about(
+                    Right::TakePart,
+                    "reportProgress",
+                    "Show that a turn goes on, and what it used",
+                ),
             ),
         )
         .api_route(
             "/v1/runs/{run}/handoffs/{handoff}/complete",
-            post_with(complete, about("completeTurn", "End a turn with its result")),
+            post_with(
+                complete,
+                about(Right::TakePart, "completeTurn", "End a turn with its result"),
+            ),
         )
         .api_route(
             "/v1/runs/{run}/handoffs/{handoff}/reject",
-            post_with(reject, about("rejectTurn", "Give a turn back: it cannot be done")),
+            post_with(
+                reject,
+                about(Right::TakePart, "rejectTurn", "Give a turn back: it cannot be done"),
+            ),
         )
 }
 
@@ -72,23 +89,36 @@ async fn wait(
         None => None,
     };
     let within = patience(Some(within.unwrap_or(0)))?;
-    let agent = match (&principal.agent, agent) {
+    let agent = match (principal.caller.agent(), agent) {
         (Some(own), Some(other)) if *own != other => return Err(not_theirs(own, &other)),
         (Some(own), _) => Some(own.clone()),
         (None, agent) => agent,
     };
+    let run = match principal.caller.run() {
+        Some(own) => Some(within_run(&principal, run.unwrap_or(own))?),
+        None => run,
+    };
     Ok(Json(edge.engine.wait_offered(&Wanted { run, agent }, within).await))
 }
 
-/// Finds the handoff, if the caller may take its turns: an agent's token takes only the turns of
-/// that agent.
+/// Returns the run, if the caller may take part in it: an agent that Stafette started takes part in
+/// its own alone.
+pub(crate) fn within_run(principal: &Principal, run: RunId) -> Result<RunId, Problem> {
+    match (principal.caller.run(), principal.caller.agent()) {
+        (Some(own), Some(agent)) if own != run => Err(not_theirs(agent, &run)),
+        _ => Ok(run),
+    }
+}
+
+/// Finds the handoff, if the caller may take its turns: an agent takes only its own.
 async fn theirs(
     edge: &Edge,
     principal: &Principal,
     place: &TheHandoff,
 ) -> Result<(RunId, HandoffId), Problem> {
     let (run, handoff) = place.find(edge).await?;
-    if let Some(own) = &principal.agent {
+    if let Some(own) = principal.caller.agent() {
+        within_run(principal, run)?;
         let state = edge.engine.state(run).await?;
         let to = state.handoff(handoff).map(|handoff| &handoff.offer.to);
         if let Some(to) = to.filter(|to| **to != Party::from(own)) {
@@ -98,9 +128,9 @@ async fn theirs(
     Ok((run, handoff))
 }
 
-fn not_theirs(own: &AgentName, other: &dyn std::fmt::Display) -> Problem {
+pub(crate) fn not_theirs(own: &AgentName, other: &dyn std::fmt::Display) -> Problem {
     tracing::warn!(%own, %other, "an agent may not take the turns of another");
-    let title = format!("`{own}` may not take the turns of `{other}`");
+    let title = format!("`{own}` may not take part as or in `{other}`");
     Problem::new(403, "not_yours", title)
 }
 

@@ -1,40 +1,43 @@
-//! The one who calls: some decisions are a person's, and no agent makes them.
+//! Commands that are for people. The daemon refuses an agent what is not its own; this refuses what
+//! needs no daemon as well, and says so before anything is done.
 
-use std::fs;
-
+use crate::cli::{ChangesCommand, Command};
 use crate::exit::Failure;
 
-/// The variable that every process of an agent has.
-const KEY: &str = "STAFETTE_KEY";
-
-/// Refuses what only a person may do when an agent's process asks for it.
-///
-/// # Errors
-/// When this process, or one that it descends from, belongs to an agent.
-pub(crate) fn person_only(what: &str) -> Result<(), Failure> {
-    match std::env::var_os(KEY).is_some() || ancestors().any(belongs_to_agent) {
+/// Checks that this process may use a command: an agent's process may not decide for a person.
+pub(crate) fn check(command: &Command) -> Result<(), Failure> {
+    match is_for_people(command) && stafette_agents::tell::in_session() {
+        true => Err(Failure::failed("This is for a person, and this process is an agent's")
+            .why("it was started in an agent's turn: STAFETTE_KEY is set for it, or for a process that started it")
+            .fix("take part with `stafette emit`, `stafette mcp` and `stafette lock`, and hand to `human` what a person has to decide")),
         false => Ok(()),
-        true => Err(Failure::usage(format!("An agent may not `{what}`"))
-            .why("this is a process of an agent, and only a person decides that")
-            .fix(format!("run `stafette {what}` in a terminal of your own"))),
     }
 }
 
-/// The processes that this one descends from, as far as the system shows them.
-fn ancestors() -> impl Iterator<Item = u32> {
-    // Processes that are started and end meanwhile could make a circle.
-    std::iter::successors(parent(std::process::id()), |id| parent(*id)).take(1024)
-}
-
-fn parent(id: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
-    line.trim().parse().ok().filter(|id| *id > 1)
-}
-
-fn belongs_to_agent(id: u32) -> bool {
-    let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-    let named =
-        |entry: &[u8]| entry.strip_prefix(KEY.as_bytes()).is_some_and(|v| v.starts_with(b"="));
-    environment.split(|byte| *byte == 0).any(named)
+fn is_for_people(command: &Command) -> bool {
+    match command {
+        Command::Trust(_)
+        | Command::Token(_)
+        | Command::Open(_)
+        | Command::Up(_)
+        | Command::Down
+        | Command::Run(_)
+        | Command::Resume(_)
+        | Command::Answer(_)
+        | Command::Cancel(_)
+        | Command::Pause(_)
+        | Command::Fork(_)
+        | Command::Note(_)
+        | Command::Send(_)
+        | Command::Restart(_)
+        | Command::Apply(_)
+        | Command::Undo(_)
+        | Command::Renew(_)
+        | Command::Tidy(_) => true,
+        Command::State { action } => action.is_some(),
+        Command::Changes(changes) => {
+            !matches!(changes.command, None | Some(ChangesCommand::Propose { .. }))
+        }
+        _ => false,
+    }
 }

@@ -111,6 +111,8 @@ pub(crate) enum Command {
     Check(Check),
     /// Print a JSON Schema.
     Schema(Schema),
+    /// List who may use which operation of the daemon.
+    Rights,
     /// Check a JSON document against its schema.
     Validate(Validate),
     /// Print the control frames in a stream, or in what a command prints, as JSON lines.
@@ -470,9 +472,11 @@ pub(crate) struct Open {
 /// How much somebody may do; each includes the one before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Scope {
-    /// look at everything
+    /// read everything
     Observe,
-    /// begin and steer runs, answer, take part as an agent
+    /// assist a person: also start runs, answer, propose, take part as an agent
+    Assist,
+    /// decide for a person: also approve, apply, cancel, raise budgets
     Act,
     /// stop the daemon, give and take back tokens
     Admin,

@@ -28,6 +28,9 @@ use tokio::time::timeout;
 use crate::exit::{Exit, Failure};
 pub(crate) use live::{Live, Piece};
 
+/// The header with the token of an agent's turn.
+const TURN_TOKEN: &str = "stafette-token";
+
 /// The time that a daemon has for its shortest answer before its caller is told that it waits.
 const SOON: Duration = Duration::from_millis(1500);
 
@@ -47,6 +50,8 @@ static TOLD: AtomicBool = AtomicBool::new(false);
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     socket: PathBuf,
+    /// The token of the agent's turn that this process belongs to.
+    token: Option<String>,
     limit: Duration,
     /// True if the terminal shows something else than lines.
     muted: bool,
@@ -54,7 +59,12 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(socket: &Path) -> Self {
-        Client { socket: socket.to_owned(), limit: LIMIT, muted: false }
+        Client { socket: socket.to_owned(), token: None, limit: LIMIT, muted: false }
+    }
+
+    /// The same for a process of an agent's turn.
+    pub(crate) fn of_turn(self, token: String) -> Self {
+        Client { token: Some(token), ..self }
     }
 
     /// The same with another time limit for a daemon that does not answer.
@@ -107,7 +117,7 @@ impl Client {
         let peer = stream.peer_cred().ok().and_then(|peer| peer.pid());
         let pid = peer.filter(|pid| *pid > 0).map_or("?".to_owned(), |pid| pid.to_string());
         let mut answered = pin!(async {
-            let response = send(stream, Method::GET, "/healthz", None).await?;
+            let response = send(stream, None, Method::GET, "/healthz", None).await?;
             parse::<Value>(response).await
         });
         if let Ok(answer) = timeout(SOON, &mut answered).await {
@@ -151,13 +161,11 @@ impl Client {
         }
     }
 
-    /// Opens a stream of bytes in both directions, on which the daemon speaks `protocol`. The
-    /// `token` of the session that this process belongs to is sent along, if there is one.
+    /// Opens a stream of bytes in both directions, on which the daemon speaks `protocol`.
     pub(crate) async fn stream(
         &self,
         path: &str,
         protocol: &str,
-        token: Option<&str>,
     ) -> Result<impl AsyncRead + AsyncWrite + Send + use<>, Failure> {
         let stream = self.connect().await?;
         let (mut sender, connection) =
@@ -167,8 +175,8 @@ impl Client {
             .header(HOST, "localhost")
             .header(CONNECTION, "upgrade")
             .header(UPGRADE, protocol);
-        if let Some(token) = token {
-            request = request.header("stafette-token", token);
+        if let Some(token) = &self.token {
+            request = request.header(TURN_TOKEN, token);
         }
         let request = request
             .body(Full::new(Bytes::new()))
@@ -198,14 +206,16 @@ impl Client {
         body: Option<Vec<u8>>,
     ) -> Result<T, Failure> {
         self.patiently(async {
-            parse(send(self.connect().await?, method, path, body).await?).await
+            parse(send(self.connect().await?, self.token.as_deref(), method, path, body).await?)
+                .await
         })
         .await
     }
 
     /// Returns the body of a successful response, as it arrives.
     async fn open(&self, path: &str) -> Result<Incoming, Failure> {
-        let response = send(self.connect().await?, Method::GET, path, None).await?;
+        let response =
+            send(self.connect().await?, self.token.as_deref(), Method::GET, path, None).await?;
         match response.status().is_success() {
             true => Ok(response.into_body()),
             false => Err(parse::<Value>(response).await.err().unwrap_or_else(gone)),
@@ -215,6 +225,7 @@ impl Client {
 
 async fn send(
     stream: UnixStream,
+    token: Option<&str>,
     method: Method,
     path: &str,
     body: Option<Vec<u8>>,
@@ -226,6 +237,9 @@ async fn send(
         .uri(path)
         .header(HOST, "localhost")
         .header(CONTENT_TYPE, "application/json");
+    if let Some(token) = token {
+        request = request.header(TURN_TOKEN, token);
+    }
     // A caller that works within a trace has set this variable.
     let within = std::env::var("TRACEPARENT").ok();
     if let Some(within) = within.and_then(|text| text.parse::<Traceparent>().ok()) {

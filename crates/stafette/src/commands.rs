@@ -31,6 +31,7 @@ mod renew;
 mod replay;
 mod report;
 mod restart;
+mod rights;
 mod run;
 mod schema;
 mod send;
@@ -91,10 +92,12 @@ impl Context {
 pub(crate) fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
     let store = cli.store.filter(|url| !url.is_empty());
     let context = Context { output, yes: cli.yes, project: cli.project, store };
+    crate::caller::check(&cli.command)?;
     match cli.command {
         Command::Init(arguments) => init::run(&context, &arguments),
         Command::Check(arguments) => check::run(&context, &arguments),
         Command::Schema(arguments) => schema::run(&context, &arguments),
+        Command::Rights => Ok(rights::run(&context)),
         Command::Validate(arguments) => validate::run(&context, &arguments),
         Command::Frames(arguments) => frames::run(&arguments),
         Command::Trust(arguments) => trust::run(&context, &arguments),

@@ -253,7 +253,7 @@ struct Open {
     /// The address of its page, if it has one.
     url: Option<String>,
     ground: Ground,
-    tasks: [JoinHandle<()>; 2],
+    tasks: [JoinHandle<()>; 3],
 }
 
 impl Daemon {
@@ -298,24 +298,22 @@ impl Daemon {
         if let Some(stages) = &stages {
             around.with(stages, &engine);
         }
-        let socket = project.own_socket();
+        let (socket, for_agents) = (project.own_socket(), project.agents_socket());
         let open = async || {
-            // This process holds the lock, so an existing socket is that of a dead daemon.
-            let _ = fs::remove_file(&socket);
-            state::make_socket_folder(&socket)?;
-            let listener = UnixListener::bind(&socket).map_err(|error| {
-                Failure::failed(format!("The socket {} cannot be made", socket.display()))
-                    .because(&error)
-            })?;
-            restrict(&socket);
+            let (people, agents) = (listen(&socket)?, listen(&for_agents)?);
             ground.note(&socket);
+            ground.note(&for_agents);
             ground.note(&state.join("knowledge.db"));
             let url = match self.wanted(project)? {
                 Some(wanted) => Some(wanted.open(&edge).await?),
                 None => None,
             };
-            let server = tokio::spawn(edge.clone().serve(listener));
-            Ok(Open { url, ground, tasks: [server, tokio::spawn(scrub::whole(engine.clone()))] })
+            let tasks = [
+                tokio::spawn(edge.clone().serve(people)),
+                tokio::spawn(edge.clone().serve_agents(agents)),
+                tokio::spawn(scrub::whole(engine.clone())),
+            ];
+            Ok(Open { url, ground, tasks })
         };
         let until = async |open: &Open| {
             crash::arm();
@@ -332,9 +330,9 @@ impl Daemon {
                 // What is at their places now is not theirs to write.
                 Some(_) => drop(around),
             }
-            open.tasks.iter().for_each(tokio::task::JoinHandle::abort);
-            if open.ground.owns(&socket) {
-                let _ = fs::remove_file(&socket);
+            open.tasks.iter().for_each(JoinHandle::abort);
+            for own in [&socket, &for_agents].into_iter().filter(|own| open.ground.owns(own)) {
+                let _ = fs::remove_file(own);
             }
         };
         let lost = engine.serve(self.held, open, until, close).await?;
@@ -458,7 +456,8 @@ async fn open(
         state: state.to_owned(),
         scratch: state.join("turns"),
         program: program()?,
-        socket: project.own_socket(),
+        socket: project.agents_socket(),
+        closed: vec![project.own_socket()],
         redactor,
         node: format!("pid {}", std::process::id()),
     };
@@ -471,10 +470,18 @@ async fn open(
     })
 }
 
-fn restrict(socket: &Path) {
+/// Opens a socket that only the user can reach.
+fn listen(socket: &Path) -> Result<UnixListener, Failure> {
     use std::os::unix::fs::PermissionsExt;
+    // This process holds the lock, so an existing socket is that of a dead daemon.
+    let _ = fs::remove_file(socket);
+    state::make_socket_folder(socket)?;
+    let listener = UnixListener::bind(socket).map_err(|error| {
+        Failure::failed(format!("The socket {} cannot be made", socket.display())).because(&error)
+    })?;
     // The folder is closed to others already; this is the second barrier.
     let _ = fs::set_permissions(socket, fs::Permissions::from_mode(0o600));
+    Ok(listener)
 }
 
 async fn told_to_stop(stop: &Notify) {

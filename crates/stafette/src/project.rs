@@ -84,6 +84,11 @@ impl Project {
         state::socket(&self.root, "daemon")
     }
 
+    /// The socket that a daemon of this environment opens for agents.
+    pub(crate) fn agents_socket(&self) -> PathBuf {
+        state::socket(&self.root, "agents")
+    }
+
     /// The socket of the project's daemon, whatever environment it was started in.
     pub(crate) fn socket(&self) -> Result<PathBuf, Failure> {
         state::check(&self.root)?;

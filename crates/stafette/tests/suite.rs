@@ -8,6 +8,8 @@ mod around;
 mod askers;
 #[path = "suite/attach.rs"]
 mod attach;
+#[path = "suite/attempts.rs"]
+mod attempts;
 #[path = "suite/bad_input.rs"]
 mod bad_input;
 #[path = "suite/changes.rs"]
@@ -70,6 +72,8 @@ mod real_cli;
 mod renewal;
 #[path = "suite/reviews.rs"]
 mod reviews;
+#[path = "suite/rights.rs"]
+mod rights;
 #[path = "suite/runs.rs"]
 mod runs;
 #[path = "suite/sandbox.rs"]

@@ -7918,8 +7918,11 @@ export interface components {
         };
         /** @description A frame that an agent sends. */
         Emit: {
-            /** @description Token of the agent's session. */
-            token: string;
+            /**
+             * @description Token of the agent's session; that of the header `stafette-token` if left out.
+             * @default null
+             */
+            token: string | null;
             /** @description Frame type: `READY`, `HANDOFF`, `RESULT`, `REPORT`, `CHANGE`, `SIGNAL` or `ERROR`. */
             type: string;
             /**
@@ -7956,8 +7959,8 @@ export interface components {
              */
             expired: boolean;
         };
-        /** @description Access level; each includes the one before. */
-        Scope: "observe" | "act" | "admin";
+        /** @description Scope of what a person gives to a program; each includes the one before. */
+        Scope: "observe" | "assist" | "act" | "admin";
         /** @description Request to create a token. */
         Create: {
             /** @description Name of the token: letters, digits, `-`, `_` and `.`. */

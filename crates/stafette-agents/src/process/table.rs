@@ -100,8 +100,7 @@ pub(super) fn groups_in_session(leader: Pid) -> Vec<Pid> {
 #[cfg(target_os = "linux")]
 pub(super) fn is_kin(caller: i32, leader: i32) -> bool {
     let mut next = Entry::of(caller);
-    // Deeper descendants than this are none of ours.
-    for _ in 0..64 {
+    for _ in 0..super::DEPTH {
         let Some(entry) = next else { return false };
         if [entry.id, entry.group, entry.session].contains(&leader) {
             return true;
@@ -109,6 +108,33 @@ pub(super) fn is_kin(caller: i32, leader: i32) -> bool {
         next = Entry::of(entry.parent);
     }
     false
+}
+
+/// The process that started this one, or that took it over.
+#[cfg(target_os = "linux")]
+pub(super) fn parent(id: i32) -> Option<i32> {
+    Entry::of(id).map(|entry| entry.parent).filter(|parent| *parent > 1)
+}
+
+/// Always `None`: not known on this system.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn parent(_: i32) -> Option<i32> {
+    None
+}
+
+/// The value of a variable that a process was started with.
+#[cfg(target_os = "linux")]
+pub(super) fn given(id: i32, name: &str) -> Option<String> {
+    let environment = std::fs::read(format!("/proc/{id}/environ")).ok()?;
+    let mut entries = environment.split(|byte| *byte == 0);
+    let value = entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+    value.map(|value| String::from_utf8_lossy(value).into_owned())
+}
+
+/// Always `None`: not known on this system.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn given(_: i32, _: &str) -> Option<String> {
+    None
 }
 
 /// Always true: process relations are not known on this system, so the token alone has to do.

@@ -20,6 +20,7 @@ pub(crate) fn settings(folder: &Path) -> Settings {
         scratch: folder.to_owned(),
         program: "unused".into(),
         socket: "unused".into(),
+        closed: Vec::new(),
         redactor: stafette_core::redact::Redactor::new(),
         node: "test".into(),
     }

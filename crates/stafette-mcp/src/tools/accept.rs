@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stafette_core::Millis;
+use stafette_engine::Right;
 
 use super::{Briefing, Effect};
 use crate::ToolError;
@@ -38,11 +39,11 @@ impl super::Tool for Tool {
         allowed targets, and `turn`, which you give back with every call about it.\n\
         Example: {\"handoff\": \"h3\", \"run\": \"4f2a91c0\", \"by\": \"my-worker-1\"}";
     const EFFECT: Effect = Effect::Settles;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = Briefing;
 
     async fn call(context: CallContext, arguments: Arguments) -> Result<Briefing, ToolError> {
-        context.may_act()?;
         if let Some(token) = &context.caller.token {
             context
                 .engine
@@ -60,6 +61,7 @@ impl super::Tool for Tool {
         let state = context.engine.state(run).await?;
         if let Some(offered) = state.handoff(name) {
             context.may_sit(&offered.offer.to)?;
+            context.may_see(run).await?;
         }
         let by = arguments.by.as_deref().unwrap_or(&context.caller.name);
         let lease = arguments.lease_seconds.map(Millis::seconds);

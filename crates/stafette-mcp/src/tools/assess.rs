@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::{Handoff, Party, Run};
+use stafette_engine::Right;
 
 use super::Effect;
 use crate::ToolError;
@@ -95,6 +96,7 @@ impl super::Tool for Tool {
         their requirements, and what to do next.\n\
         Example: {\"lacking\": [{\"key\": \"target_audience\", \"source\": \"user\"}]}";
     const EFFECT: Effect = Effect::Looks;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = Assessment;
 

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::{Fields, Party, Priority, TurnOrder};
+use stafette_engine::Right;
 
 use super::Effect;
 use crate::ToolError;
@@ -173,6 +174,7 @@ impl super::Tool for Tool {
         the turn that you accepted.\n\
         Example: {}";
     const EFFECT: Effect = Effect::Looks;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = Briefing;
 

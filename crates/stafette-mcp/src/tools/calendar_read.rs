@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::Time;
+use stafette_engine::Right;
 use stafette_stages::WeekView;
 
 use super::Effect;
@@ -37,6 +38,7 @@ impl super::Tool for Tool {
         by their beginning.\n\
         Example: {\"from\": \"2026-03-02T00:00:00Z\", \"to\": \"2026-03-09T00:00:00Z\"}";
     const EFFECT: Effect = Effect::Looks;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = Output;
 

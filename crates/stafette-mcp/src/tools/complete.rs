@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stafette_core::{Fields, Outcome, Party, Response, Usage};
-use stafette_engine::{Engine, EngineError};
+use stafette_engine::{Engine, EngineError, Right};
 
 use super::{Effect, report};
 use crate::ToolError;
@@ -103,6 +103,7 @@ impl super::Tool for Tool {
         Example: {\"status\": \"resolved\", \"summary\": \"The review found no fault; all 12 tests \
         pass\", \"outputs\": {\"verdict\": \"approved\"}}";
     const EFFECT: Effect = Effect::Settles;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = Output;
 

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stafette_core::Fields;
+use stafette_engine::Right;
 
 use super::Effect;
 use crate::ToolError;
@@ -35,6 +36,7 @@ impl super::Tool for Tool {
         execute requires.\n\
         Example: {\"reasoning\": \"It serves both goals, and pays back within the quarter.\"}";
     const EFFECT: Effect = Effect::Settles;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = Output;
 

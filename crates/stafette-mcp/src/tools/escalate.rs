@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stafette_core::{Kind, Millis, Offer, Party, Priority, Question, Reason};
+use stafette_engine::Right;
 
 use super::{Effect, handoff};
 use crate::ToolError;
@@ -52,6 +53,7 @@ impl super::Tool for Tool {
         Example: {\"question\": \"Should login use sessions or JWT?\", \"options\": [\"JWT\", \
         \"sessions\"], \"context\": \"The mobile app needs tokens\"}";
     const EFFECT: Effect = Effect::Settles;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = handoff::Output;
 

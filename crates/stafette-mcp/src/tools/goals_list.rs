@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use stafette_engine::Right;
 use stafette_knowledge::graph::GoalView;
 
 use super::Effect;
@@ -28,6 +29,7 @@ impl super::Tool for Tool {
         are goals. Returns each goal with its horizon and target.\n\
         Example: {}";
     const EFFECT: Effect = Effect::Looks;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Whose;
     type Output = Output;
 

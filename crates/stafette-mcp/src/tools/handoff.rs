@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::{Fields, Kind, MissingInput, Offer, Party, Priority, Reason};
+use stafette_engine::Right;
 
 use super::Effect;
 use crate::ToolError;
@@ -118,6 +119,7 @@ impl super::Tool for Tool {
         Example: {\"to\": \"reviewer\", \"summary\": \"Login is built in src/login.rs, 12 tests \
         pass\", \"reason\": \"review_request\", \"outputs\": {\"files\": [\"src/login.rs\"]}}";
     const EFFECT: Effect = Effect::Settles;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = Output;
 

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stafette_engine::Right;
 use stafette_stages::Saying;
 
 use super::Effect;
@@ -42,6 +43,7 @@ impl super::Tool for Tool {
         Example: {\"title\": \"Move to a four-day week?\", \"body\": \"The proposal saves money \
         only if support stays reachable.\"}";
     const EFFECT: Effect = Effect::Adds;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = Output;
 

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stafette_engine::Right;
 use stafette_knowledge::history::{Message, Thread};
 
 use super::Effect;
@@ -41,6 +42,7 @@ impl super::Tool for Tool {
         order; call it again with the last `seq` as `after` to read on.\n\
         Example: {\"thread_id\": \"0198f2c4-7a1b-7c3d-8e5f-0123456789ab.discuss\", \"after\": 0}";
     const EFFECT: Effect = Effect::Looks;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = Output;
 

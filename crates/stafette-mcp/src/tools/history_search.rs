@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stafette_engine::Right;
 use stafette_knowledge::history::Hit;
 
 use super::Effect;
@@ -39,6 +40,7 @@ impl super::Tool for Tool {
         around each and the thread that `history_read` takes.\n\
         Example: {\"words\": \"four-day week\", \"module\": \"discuss\"}";
     const EFFECT: Effect = Effect::Looks;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = Output;
 

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stafette_engine::Right;
 use stafette_knowledge::graph::NodeKey;
 
 use super::Effect;
@@ -46,6 +47,7 @@ impl super::Tool for Tool {
         Example: {\"id\": \"mondays\", \"pattern\": \"Reviews on Mondays take twice as long\", \
         \"confidence\": 0.7, \"evidence\": \"Eight of nine Mondays\", \"topic\": \"reviews\"}";
     const EFFECT: Effect = Effect::Settles;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = Output;
 

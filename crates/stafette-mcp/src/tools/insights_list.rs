@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stafette_engine::Right;
 use stafette_stages::InsightView;
 
 use super::Effect;
@@ -37,6 +38,7 @@ impl super::Tool for Tool {
         weigh. Returns the surest first, each with its confidence and what it would change.\n\
         Example: {\"topic\": \"estimate code\"}";
     const EFFECT: Effect = Effect::Looks;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = Output;
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::Millis;
 use stafette_core::lock::{Answer as Given, Claim, Holder, LockId, Mode, OnConflict, Pattern};
-use stafette_engine::Engine;
+use stafette_engine::{Engine, Right};
 use tokio::time::Instant;
 
 use super::Effect;
@@ -74,6 +74,7 @@ impl super::Tool for Tool {
         Example: {\"patterns\": [\"src/login.rs\", \"tests/login/**\"], \"reason\": \"rename the \
         session type\"}";
     const EFFECT: Effect = Effect::Settles;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = Output;
 

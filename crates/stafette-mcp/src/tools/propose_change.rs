@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::change::{ChangeId, FileEdit, Proposal};
 use stafette_core::team::change::told;
+use stafette_engine::Right;
 
 use super::Effect;
 use crate::ToolError;
@@ -48,6 +49,7 @@ impl super::Tool for Tool {
         Example: {\"reason\": \"Output in plain text\", \"changes\": [{\"file\": \"src/greet.py\", \
         \"action\": \"modify\", \"content\": \"print('hello')\\n\"}]}";
     const EFFECT: Effect = Effect::Settles;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = Output;
 

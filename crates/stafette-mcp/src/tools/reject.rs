@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use stafette_engine::Right;
 
 use super::{Effect, complete};
 use crate::ToolError;
@@ -28,6 +29,7 @@ impl super::Tool for Tool {
         what happens then. Returns what to do next.\n\
         Example: {\"why\": \"There is no compiler for this language here\"}";
     const EFFECT: Effect = Effect::Settles;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = complete::Output;
 

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::{Usage, Usd};
+use stafette_engine::Right;
 
 use super::Effect;
 use crate::ToolError;
@@ -54,6 +55,7 @@ impl super::Tool for Tool {
         what the run may still spend.\n\
         Example: {\"note\": \"12 of 40 tests pass\", \"tokens\": 18000, \"cost_usd\": 0.11}";
     const EFFECT: Effect = Effect::Adds;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = Output;
 

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::Fields;
+use stafette_engine::Right;
 
 use super::{Effect, report};
 use crate::ToolError;
@@ -43,16 +44,12 @@ impl super::Tool for Tool {
         to the budget. Returns the run's id; follow it with `status`.\n\
         Example: {\"request\": \"Add a login page with tests\", \"budget_usd\": 5}";
     const EFFECT: Effect = Effect::Adds;
+    // Agents may not: runs that start further runs would escape every budget.
+    const RIGHT: Right = Right::Run;
     type Arguments = Arguments;
     type Output = Output;
 
     async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
-        context.may_act()?;
-        if context.caller.token.is_some() || context.caller_as().is_some() {
-            // Runs that start further runs would escape every budget.
-            return Err(ToolError::new("may_not", "An agent inside a run begins no runs")
-                .fix("Pass the work on with `handoff`, or ask a person with `escalate`."));
-        }
         if arguments.request.trim().is_empty() {
             return Err(ToolError::new("mistaken", "The request is empty")
                 .fix("Say what the agents should do."));

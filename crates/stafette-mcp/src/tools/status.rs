@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_engine::{HandoffRow, RunView};
+use stafette_engine::{HandoffRow, Right, RunView};
 
 use super::Effect;
 use crate::ToolError;
@@ -120,16 +120,22 @@ impl super::Tool for Tool {
         status, cost and who is at work; and the handoffs when you name a run.\n\
         Example: {\"run\": \"latest\"}";
     const EFFECT: Effect = Effect::Looks;
+    const RIGHT: Right = Right::Shared;
     type Arguments = Arguments;
     type Output = Output;
 
     async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
         let Some(text) = arguments.run.as_deref() else {
-            let runs = context.engine.runs(RUNS).await?;
-            let runs = runs.into_iter().map(|view| RunBrief::of(view, None)).collect();
+            let mut runs = Vec::new();
+            for view in context.engine.runs(RUNS).await? {
+                if context.may_see(view.run).await.is_ok() {
+                    runs.push(RunBrief::of(view, None));
+                }
+            }
             return Ok(Output { runs, handoffs: Vec::new() });
         };
         let run = context.run(Some(text)).await?;
+        context.may_see(run).await?;
         let (view, trouble) = context.engine.view(run).await?;
         let rows = context.engine.handoffs(run).await?;
         let older = rows.len().saturating_sub(HANDOFFS);

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stafette_engine::Right;
 use stafette_knowledge::graph::Node;
 use stafette_stages::TaskReport;
 
@@ -40,6 +41,7 @@ impl super::Tool for Tool {
         is now.\n\
         Example: {\"task\": \"0198f2c4-7a1b-7c3d-8e5f-0123456789ab.h7.t1\", \"actual_hours\": 3.5}";
     const EFFECT: Effect = Effect::Settles;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = Output;
 

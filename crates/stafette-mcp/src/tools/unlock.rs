@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::lock::{LockId, NotALock};
+use stafette_engine::Right;
 
 use super::Effect;
 use crate::ToolError;
@@ -35,6 +36,7 @@ impl super::Tool for Tool {
         wrote since may not count.\n\
         Example: {\"lock\": \"l3\"}";
     const EFFECT: Effect = Effect::Settles;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = Output;
 

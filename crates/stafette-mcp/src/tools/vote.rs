@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::team::council::vote::{Stance, Vote};
+use stafette_engine::Right;
 
 use super::Effect;
 use crate::ToolError;
@@ -49,6 +50,7 @@ impl super::Tool for Tool {
         Example: {\"signal\": \"agree\", \"reason\": \"The limit keeps it bounded\", \
         \"key_decisions\": [\"Cache at most 50,000 tokens\"]}";
     const EFFECT: Effect = Effect::Settles;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = Output;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::{AgentName, Party, TurnOrder};
-use stafette_engine::Wanted;
+use stafette_engine::{Right, Wanted};
 use tokio::time::{Instant, timeout_at};
 
 use super::Effect;
@@ -90,11 +90,11 @@ impl super::Tool for Tool {
         the turns on offer, each with the `run` and `handoff` that `accept` wants.\n\
         Example: {\"agent\": \"reviewer\", \"within_seconds\": 45}";
     const EFFECT: Effect = Effect::Looks;
+    const RIGHT: Right = Right::TakePart;
     type Arguments = Arguments;
     type Output = Output;
 
     async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
-        context.may_act()?;
         if context.caller.token.is_some() {
             // A session exists only while it has a turn.
             let handle = context.handle(&Whose::default()).await?;
@@ -108,16 +108,14 @@ impl super::Tool for Tool {
             })?),
             None => None,
         };
-        let agent = match (context.caller_as(), agent) {
-            (Some(own), wanted) => {
-                context.may_sit(&Party::from(wanted.as_ref().unwrap_or(&own)))?;
-                Some(own)
-            }
-            (None, wanted) => wanted,
-        };
+        let own = context.caller.who.agent().cloned();
+        if let (Some(_), Some(wanted)) = (&own, &agent) {
+            context.may_sit(&Party::from(wanted))?;
+        }
+        let agent = own.or(agent);
         let run = match arguments.run.as_deref() {
             Some(run) => Some(context.run(Some(run)).await?),
-            None => None,
+            None => context.caller.who.run(),
         };
         let wanted = Wanted { run, agent };
         let offered = wait(&context, &wanted, arguments.within_seconds.min(LONGEST)).await?;

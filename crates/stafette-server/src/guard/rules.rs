@@ -146,11 +146,16 @@ pub(super) fn too_long() -> Problem {
         .because(format!("a body may have {MAX_BODY} bytes"))
 }
 
-pub(super) fn unknown() -> Problem {
+pub(crate) fn unknown() -> Problem {
     Problem::new(401, "unauthorized", "Who is asking?").because(
         "programs send `authorization: Bearer TOKEN` with a token of `stafette token create`; \
          people open the page with `stafette open`",
     )
+}
+
+pub(super) fn no_turn_token() -> Problem {
+    Problem::new(401, "no_turn_token", "Which agent is asking?")
+        .because("an agent sends the header `stafette-token` with the value of STAFETTE_TOKEN")
 }
 
 pub(super) fn bad_token() -> Problem {

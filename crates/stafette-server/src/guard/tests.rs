@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
+use stafette_engine::Scope;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{Door, Guard, guard};
 use crate::clock::now;
 use crate::launch::Launches;
-use crate::principal::{Principal, Scope};
+use crate::principal::Principal;
 use crate::tokens::Tokens;
 
 /// A guarded listener, with a handler that counts the requests that get through.
@@ -154,10 +155,7 @@ const HOSTILE: &[(&[&str], &str)] = &[
     ),
     // Requests that a form can send without a preflight.
     (&[POST, HOST, PAGE, OURS, "Content-Type: text/plain"], "content_type"),
-    (
-        &[POST, HOST, PAGE, OURS, "Content-Type: application/x-www-form-urlencoded"],
-        "content_type",
-    ),
+    (&[POST, HOST, PAGE, OURS, "Content-Type: application/x-www-form-urlencoded"], "content_type"),
     (&[POST, HOST, PAGE, OURS, "Content-Type: multipart/form-data; boundary=x"], "content_type"),
     (&[POST, HOST, PAGE, OURS, "Content-Type: text/plain; application/json"], "content_type"),
     (&[POST, HOST, PAGE, OURS, "Content-Type: application/json; charset=utf-7"], "content_type"),
@@ -185,7 +183,10 @@ const HOSTILE: &[(&[&str], &str)] = &[
     // Upgrades are requests like any other.
     (&[SOCKET, UPGRADE, HOST, PAGE, EVIL], "origin"),
     (&[SOCKET, UPGRADE, HOST, NAMED, EVIL], "origin"),
-    (&[SOCKET, UPGRADE, HOST, OURS, "Sec-WebSocket-Protocol: stafette, session.00"], "unauthorized"),
+    (
+        &[SOCKET, UPGRADE, HOST, OURS, "Sec-WebSocket-Protocol: stafette, session.00"],
+        "unauthorized",
+    ),
     (&[SOCKET, UPGRADE, "Host: evil.example:{PORT}", PAGE, OURS], "host"),
     (&[SOCKET, UPGRADE, HOST, OURS], "unauthorized"),
     (&["POST /mcp HTTP/1.1", HOST, TOKEN, JSON, EVIL], "origin"),
@@ -256,10 +257,7 @@ async fn our_own_page_and_programs_with_a_token_pass() {
         (&[POST, HOST, TOKEN, JSON], "act is in"),
         (&[GET, HOST, PAGE, "Sec-Fetch-Site: same-origin"], "page is in"),
         (&[GET, HOST, PAGE, "Sec-Fetch-Site: none", "Sec-Fetch-Mode: navigate"], "page is in"),
-        (
-            &[POST, HOST, PAGE, OURS, "Content-Type: application/json; charset=UTF-8"],
-            "page is in",
-        ),
+        (&[POST, HOST, PAGE, OURS, "Content-Type: application/json; charset=UTF-8"], "page is in"),
         (&[POST, HOST, PAGE, JSON, "Sec-Fetch-Site: same-origin"], "page is in"),
         (&[SOCKET, UPGRADE, HOST, PAGE, OURS], "page is in"),
         (&[SOCKET, UPGRADE, HOST, NAMED, OURS], "page is in"),

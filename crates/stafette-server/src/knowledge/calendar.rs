@@ -7,6 +7,7 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stafette_core::{Millis, Time};
+use stafette_engine::Right;
 use stafette_knowledge::calendar::proposal::Proposal;
 use stafette_stages::{Moved, WeekView};
 
@@ -16,23 +17,29 @@ use crate::request::{Asked, Body, Named};
 use crate::{Edge, Problem, clock};
 
 pub(super) fn routes() -> ApiRouter<Edge> {
-    let about = |id, summary| named("knowledge", id, summary);
+    let about = |right, id, summary| named("knowledge", right, id, summary);
     ApiRouter::new()
         .api_route(
             "/v1/calendar",
-            get_with(between, about("readCalendar", "Events and proposed blocks of a time")),
+            get_with(
+                between,
+                about(Right::Shared, "readCalendar", "Events and proposed blocks of a time"),
+            ),
         )
         .api_route(
             "/v1/calendar/blocks/{block}/accept",
-            post_with(accept, about("acceptBlock", "Say yes to a proposed block")),
+            post_with(accept, about(Right::Decide, "acceptBlock", "Say yes to a proposed block")),
         )
         .api_route(
             "/v1/calendar/blocks/{block}/drop",
-            post_with(drop_block, about("dropBlock", "Say no to a proposed block")),
+            post_with(drop_block, about(Right::Decide, "dropBlock", "Say no to a proposed block")),
         )
         .api_route(
             "/v1/calendar/blocks/{block}/move",
-            post_with(move_block, about("moveBlock", "Move a block to another time")),
+            post_with(
+                move_block,
+                about(Right::Decide, "moveBlock", "Move a block to another time"),
+            ),
         )
 }
 

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stafette_core::{HandoffId, RunId};
-use stafette_engine::Engine;
+use stafette_engine::{Engine, Right};
 use stafette_knowledge::constitution::{Answer, Constitution};
 use stafette_knowledge::graph::{Node, NodeKey, PAGE};
 use stafette_knowledge::roi::Candidate;
@@ -20,31 +20,46 @@ use crate::request::{Asked, Body, Named};
 use crate::{Edge, Problem};
 
 pub(super) fn routes() -> ApiRouter<Edge> {
-    let about = |id, summary| named("knowledge", id, summary);
+    let about = |right, id, summary| named("knowledge", right, id, summary);
     ApiRouter::new()
         .api_route(
             "/v1/decisions",
-            get_with(pending, about("pendingDecisions", "Decisions that nobody has taken up")),
+            get_with(
+                pending,
+                about(Right::Shared, "pendingDecisions", "Decisions that nobody has taken up"),
+            ),
         )
         .api_route(
             "/v1/decisions/rank",
-            post_with(rank, about("rankOptions", "What options return, and how sure that is")),
+            post_with(
+                rank,
+                about(Right::TakePart, "rankOptions", "What options return, and how sure that is"),
+            ),
         )
         .api_route(
             "/v1/decisions/{decision}",
-            get_with(decision, about("getDecision", "A decision with its ranking and its tasks")),
+            get_with(
+                decision,
+                about(Right::Shared, "getDecision", "A decision with its ranking and its tasks"),
+            ),
         )
         .api_route(
             "/v1/decisions/{decision}/outcome",
-            post_with(outcome, about("tellOutcome", "Say what came of a decision, in money")),
+            post_with(
+                outcome,
+                about(Right::Decide, "tellOutcome", "Say what came of a decision, in money"),
+            ),
         )
         .api_route(
             "/v1/tasks/{task}",
-            post_with(task, about("reportTask", "Say how far a task has come")),
+            post_with(task, about(Right::TakePart, "reportTask", "Say how far a task has come")),
         )
         .api_route(
             "/v1/constitution",
-            get_with(constitution, about("getConstitution", "Principles, and a run's answers")),
+            get_with(
+                constitution,
+                about(Right::Shared, "getConstitution", "Principles, and a run's answers"),
+            ),
         )
 }
 

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stafette_engine::Right;
 use stafette_knowledge::graph::{
     Cursor, Exchanged, FORMAT, GoalView, Label, Node, NodeKey, PAGE, Picture, REACH, Record, Size,
 };
@@ -16,29 +17,44 @@ use crate::request::{Asked, Body, Named, within};
 use crate::{Edge, Problem};
 
 pub(super) fn routes() -> ApiRouter<Edge> {
-    let about = |id, summary| named("knowledge", id, summary);
+    let about = |right, id, summary| named("knowledge", right, id, summary);
     ApiRouter::new()
-        .api_route("/v1/goals", get_with(goals, about("listGoals", "Goals and what serves them")))
-        .api_route("/v1/graph", get_with(size, about("graphSize", "How much the graph holds")))
+        .api_route(
+            "/v1/goals",
+            get_with(goals, about(Right::Shared, "listGoals", "Goals and what serves them")),
+        )
+        .api_route(
+            "/v1/graph",
+            get_with(size, about(Right::Shared, "graphSize", "How much the graph holds")),
+        )
         .api_route(
             "/v1/graph/export",
-            get_with(export, about("exportGraph", "All nodes and then all links, page by page")),
+            get_with(
+                export,
+                about(Right::Read, "exportGraph", "All nodes and then all links, page by page"),
+            ),
         )
         .api_route(
             "/v1/graph/import",
-            post_with(import, about("importGraph", "Put what another graph held on top of this")),
+            post_with(
+                import,
+                about(Right::Decide, "importGraph", "Put what another graph held on top of this"),
+            ),
         )
         .api_route(
             "/v1/graph/nodes",
-            get_with(list, about("listNodes", "Nodes of one kind, by their ids")),
+            get_with(list, about(Right::Shared, "listNodes", "Nodes of one kind, by their ids")),
         )
         .api_route(
             "/v1/graph/nodes/{node}",
-            get_with(node, about("getNode", "One node, with who made it")),
+            get_with(node, about(Right::Shared, "getNode", "One node, with who made it")),
         )
         .api_route(
             "/v1/graph/nodes/{node}/around",
-            get_with(around, about("walkGraph", "What is within a few links of a node")),
+            get_with(
+                around,
+                about(Right::Shared, "walkGraph", "What is within a few links of a node"),
+            ),
         )
 }
 

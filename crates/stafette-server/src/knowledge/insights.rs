@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stafette_engine::Right;
 use stafette_knowledge::graph::{NodeKey, PAGE};
 use stafette_knowledge::mind::parameters::Version;
 use stafette_stages::{InsightView, Reflection};
@@ -16,31 +17,49 @@ use crate::request::{Asked, Body, Named, within};
 use crate::{Edge, Problem};
 
 pub(super) fn routes() -> ApiRouter<Edge> {
-    let about = |id, summary| named("knowledge", id, summary);
+    let about = |right, id, summary| named("knowledge", right, id, summary);
     ApiRouter::new()
         .api_route(
             "/v1/insights",
-            get_with(list, about("listInsights", "What was learned, the surest first")),
+            get_with(
+                list,
+                about(Right::Shared, "listInsights", "What was learned, the surest first"),
+            ),
         )
         .api_route(
             "/v1/insights/reflect",
-            post_with(reflect, about("reflect", "Look for patterns in all that happened")),
+            post_with(
+                reflect,
+                about(Right::TakePart, "reflect", "Look for patterns in all that happened"),
+            ),
         )
         .api_route(
             "/v1/insights/{insight}/evidence",
-            get_with(evidence, about("insightEvidence", "What an insight was learned from")),
+            get_with(
+                evidence,
+                about(Right::Shared, "insightEvidence", "What an insight was learned from"),
+            ),
         )
         .api_route(
             "/v1/insights/{insight}/accept",
-            post_with(accept, about("acceptInsight", "Have an insight count from now on")),
+            post_with(
+                accept,
+                about(Right::Decide, "acceptInsight", "Have an insight count from now on"),
+            ),
         )
         .api_route(
             "/v1/parameters",
-            get_with(versions, about("listParameters", "What the stages reckon with, by version")),
+            get_with(
+                versions,
+                about(Right::Shared, "listParameters", "What the stages reckon with, by version"),
+            ),
         )
         .api_route(
             "/v1/parameters/rollback",
-            post_with(roll_back, about("rollBack", "Take up an earlier version again")),
+            post_with(
+                roll_back,
+                about(Right::Decide, "rollBack", "Take up an earlier version again"),
+            ),
         )
 }
 

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stafette_engine::Right;
 use stafette_knowledge::history::{Hit, Message, PAGE, Thread, ThreadFilter};
 use stafette_stages::Saying;
 
@@ -16,20 +17,26 @@ use crate::request::{Asked, Body, Named, within};
 use crate::{Edge, Problem};
 
 pub(super) fn routes() -> ApiRouter<Edge> {
-    let about = |id, summary| named("knowledge", id, summary);
+    let about = |right, id, summary| named("knowledge", right, id, summary);
     ApiRouter::new()
         .api_route(
             "/v1/threads",
-            get_with(list, about("listThreads", "List threads, the newest first"))
-                .post_with(say, about("sayInThread", "Say something in a thread or a new one")),
+            get_with(list, about(Right::Shared, "listThreads", "List threads, the newest first"))
+                .post_with(
+                    say,
+                    about(Right::TakePart, "sayInThread", "Say something in a thread or a new one"),
+                ),
         )
         .api_route(
             "/v1/threads/search",
-            get_with(search, about("searchThreads", "Find messages that have these words")),
+            get_with(
+                search,
+                about(Right::Shared, "searchThreads", "Find messages that have these words"),
+            ),
         )
         .api_route(
             "/v1/threads/{thread}",
-            get_with(read, about("readThread", "A thread and its messages")),
+            get_with(read, about(Right::Shared, "readThread", "A thread and its messages")),
         )
 }
 

@@ -11,12 +11,12 @@ use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgr
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_engine::{Piece, Snapshot};
+use stafette_engine::{Piece, Right, Snapshot};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::{Glance, Place, TheTerminal};
-use crate::principal::{Principal, Scope};
+use crate::principal::Principal;
 use crate::request::{Asked, Named};
 use crate::stream::PROTOCOL;
 use crate::{Edge, Problem};
@@ -119,16 +119,17 @@ pub(super) async fn live(
     Asked(manner): Asked<Manner>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
-    // A GET request itself needs only the scope to observe.
+    // Watching alone needs less.
     if manner.write {
-        principal.may(Scope::Act)?;
+        principal.may(Right::Decide)?;
     }
-    let place = Place::find(&edge, &principal, &place).await?;
+    let place = Place::find(&edge, &place).await?;
     let upgrade = upgrade.map_err(|rejection| {
         Problem::new(426, "not_a_websocket", "A terminal is watched over a WebSocket")
             .because(rejection.body_text())
     })?;
-    let upgrade = upgrade.protocols([PROTOCOL]).max_message_size(MESSAGE_LIMIT).max_frame_size(MESSAGE_LIMIT);
+    let upgrade =
+        upgrade.protocols([PROTOCOL]).max_message_size(MESSAGE_LIMIT).max_frame_size(MESSAGE_LIMIT);
     Ok(upgrade.on_upgrade(move |socket| Viewer::new(place, manner).attend(socket)))
 }
 

@@ -116,6 +116,7 @@ impl Life {
             scratch: self.scratch.join("turns"),
             program: "stafette".into(),
             socket: "socket".into(),
+            closed: Vec::new(),
             redactor: Redactor::default(),
             node: "simulated".into(),
         };

@@ -33,6 +33,7 @@ async fn engine(folder: &Path) -> Engine {
         scratch: folder.join("turns"),
         program: folder.join("none"),
         socket: folder.join("none.sock"),
+        closed: Vec::new(),
         redactor: Redactor::default(),
         node: "here".into(),
     };

@@ -47,14 +47,14 @@ pub(crate) async fn run(context: &Context, arguments: cli::Emit) -> Result<Exit,
         };
     // As in a frame: text that is not JSON is a string.
     let payload = serde_json::from_str(&text).unwrap_or(Value::String(text));
-    let body = json!({ "token": token, "type": arguments.kind.to_uppercase(), "payload": payload });
+    let body = json!({ "type": arguments.kind.to_uppercase(), "payload": payload });
     let socket = Path::new(&socket);
     if arguments.print || is_forbidden(socket) {
         print_signed(context, &arguments.kind, &payload, &token);
         context.output.say("printed, not sent: it counts when Stafette reads it from the output");
         return Ok(Exit::Ok);
     }
-    let taken = send(context, socket, &body).await?;
+    let taken = send(context, socket, token, &body).await?;
     match context.output.json {
         true => context.output.data(&taken),
         false => context.output.say("taken"),
@@ -64,11 +64,16 @@ pub(crate) async fn run(context: &Context, arguments: cli::Emit) -> Result<Exit,
 
 /// Returns once the daemon has stored it. Waits for a daemon that is being restarted, as long as
 /// the turn may be without one.
-async fn send(context: &Context, socket: &Path, body: &Value) -> Result<Value, Failure> {
+async fn send(
+    context: &Context,
+    socket: &Path,
+    token: String,
+    body: &Value,
+) -> Result<Value, Failure> {
     let lease = std::env::var("STAFETTE_LEASE_MS").ok().and_then(|text| text.parse().ok());
     let lease = Duration::from_millis(lease.unwrap_or(LEASE_MS));
     // Asked once and waited for: whoever asks again may be heard twice.
-    let (client, since) = (Client::new(socket).waiting(lease), Instant::now());
+    let (client, since) = (Client::new(socket).of_turn(token).waiting(lease), Instant::now());
     let mut said = false;
     loop {
         let failure = match client.post("/v1/emit", body).await {

@@ -231,7 +231,7 @@ fn variable(name: &str) -> Option<String> {
 
 async fn client(context: &Context) -> Result<Client, Failure> {
     match session() {
-        Some((socket, _)) => Ok(Client::new(socket.as_ref())),
+        Some((socket, token)) => Ok(Client::new(socket.as_ref()).of_turn(token)),
         None => daemon(context).await,
     }
 }

@@ -28,14 +28,17 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
     let token = variable("STAFETTE_TOKEN");
     let client = match variable("STAFETTE_SOCKET") {
         // Inside a session its daemon runs already, and starting another one would not help.
-        Some(socket) => Client::new(Path::new(&socket)),
+        Some(socket) => {
+            let client = Client::new(Path::new(&socket));
+            token.into_iter().fold(client, Client::of_turn)
+        }
         None => daemon(context).await?,
     };
     let trouble =
         |error: std::io::Error| Failure::failed("Signals cannot be heard").because(&error);
     let mut interrupt = signal(SignalKind::interrupt()).map_err(trouble)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(trouble)?;
-    let stream = client.stream("/v1/mcp", "mcp", token.as_deref()).await?;
+    let stream = client.stream("/v1/mcp", "mcp").await?;
     let (mut from_daemon, mut to_daemon) = tokio::io::split(stream);
     let (mut input, (output, written)) = (standard_input(), standard_output());
 

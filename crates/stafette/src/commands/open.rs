@@ -75,6 +75,7 @@ impl cli::Scope {
     pub(crate) fn scope(self) -> stafette_server::Scope {
         match self {
             cli::Scope::Observe => stafette_server::Scope::Observe,
+            cli::Scope::Assist => stafette_server::Scope::Assist,
             cli::Scope::Act => stafette_server::Scope::Act,
             cli::Scope::Admin => stafette_server::Scope::Admin,
         }

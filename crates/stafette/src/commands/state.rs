@@ -43,7 +43,6 @@ async fn show(context: &Context, project: &Project) -> Result<Exit, Failure> {
 }
 
 async fn adopt(context: &Context, project: &Project) -> Result<Exit, Failure> {
-    by_a_person()?;
     let _lock = locked(project)?;
     if let Err(another) = state::check(&project.root) {
         let question = format!("{}. Keep it for this folder?", another.why);
@@ -84,7 +83,6 @@ async fn adopt(context: &Context, project: &Project) -> Result<Exit, Failure> {
 }
 
 fn forget(context: &Context, project: &Project) -> Result<Exit, Failure> {
-    by_a_person()?;
     let _lock = locked(project)?;
     let folder = state::place(&project.root);
     let question = format!("Put {} aside? The project begins without its runs", folder.display());
@@ -103,16 +101,6 @@ fn done(context: &Context, folder: std::path::PathBuf) -> Result<Exit, Failure> 
         false => context.output.say(format!("It is in {}", folder.display())),
     }
     Ok(Exit::Ok)
-}
-
-/// What becomes of the state is not for an agent to say.
-fn by_a_person() -> Result<(), Failure> {
-    match std::env::var_os("STAFETTE_KEY") {
-        None => Ok(()),
-        Some(_) => Err(Failure::usage("Only a person decides this")
-            .why("this process belongs to an agent")
-            .fix("call it from a terminal of your own")),
-    }
 }
 
 fn locked(project: &Project) -> Result<Lock, Failure> {

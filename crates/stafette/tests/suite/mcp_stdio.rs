@@ -323,15 +323,15 @@ fn b_07_a_session_speaks_for_its_own_agent_and_nobody_else_does() {
     };
     assert_eq!(answer(2)["structuredContent"]["agent"], "builder");
     assert_eq!(answer(3)["structuredContent"]["taken"], true);
-    assert!(answer(4).to_string().contains("begins no runs"));
+    assert!(answer(4).to_string().contains("may_not"));
     assert!(answer(5).to_string().contains("not_yours"));
 
     // Somebody else has found the token: it opens nothing, for they are not of the family.
     let keys = world.read("keys");
     let (socket, token) = keys.trim().split_once(' ').expect("both");
-    let mut thief = Talk::new(&world, &[("STAFETTE_SOCKET", socket), ("STAFETTE_TOKEN", token)]);
-    let refused = thief.call("handoff", json!({ "to": "human", "summary": "x" }));
-    assert!(refused.expect_err("refused").contains("not_yours"));
+    let stolen = [("STAFETTE_SOCKET", socket), ("STAFETTE_TOKEN", token)];
+    let thief = world.run_with(&["mcp"], b"", &stolen);
+    assert!(thief.code == 1 && thief.err.contains("not the session"), "{thief:?}");
 
     // The agent ends, and its handoff goes out.
     std::fs::remove_file(world.project().join("stay")).expect("removed");

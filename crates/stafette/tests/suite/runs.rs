@@ -90,10 +90,13 @@ fn b_06_receipts_are_shown_by_log_why_and_handoffs() {
 #[test]
 fn b_06_who_tells_by_its_own_channel_has_acknowledged_its_turn() {
     let program = crate::world::program();
-    let first = format!("{program} emit RESULT done && {program} handoffs > shown.txt");
+    let first =
+        format!("{program} emit RESULT done; touch told; while [ ! -e seen ]; do sleep 0.01; done");
     let world = World::workflow(&pair(&first, ""));
-    world.run(&["run", "x"]).ok();
-    let shown = world.read("shown.txt");
+    world.run(&["run", "x", "--detach"]).ok();
+    until_so("it has told", || world.project().join("told").exists());
+    let shown = world.run(&["handoffs"]).ok().out;
+    world.write("seen", "");
     assert!(shown.contains("accepted") && shown.contains("acknowledged"), "{shown}");
 }
 

@@ -85,14 +85,14 @@ fn s1_13_a_token_of_an_agent_has_its_roles_rights_and_a_persons_token_a_persons(
         }
         for (first, body) in decisions() {
             let (status, said) = door.ask(&token, first, Some(&body));
-            assert_eq!((status, &said["code"]), (403, &json!("needs_person")), "{role} {first}");
+            assert_eq!((status, &said["code"]), (403, &json!("not_for_agents")), "{role} {first}");
         }
         let nothing = json!({ "stafette_graph": 1, "records": [] });
         for (first, body) in
             [("GET /v1/graph/export", None), ("POST /v1/graph/import", Some(nothing))]
         {
             let (status, said) = door.ask(&token, first, body.as_ref());
-            assert_eq!((status, &said["code"]), (403, &json!("needs_person")), "{role} {first}");
+            assert_eq!((status, &said["code"]), (403, &json!("not_for_agents")), "{role} {first}");
         }
         // Nothing else is open to it.
         for (first, body) in [
@@ -177,7 +177,7 @@ fn s1_13_a_token_of_an_agent_takes_the_turns_of_that_agent_alone() {
         assert!(why.contains("may not speak for discuss"), "{tool}: {why}");
     }
     let why = door.tool(&mind, "start_run", &json!({ "request": "More of me" }));
-    assert!(why.expect_err("agents begin no runs").contains("begins no runs"));
+    assert!(why.expect_err("agents begin no runs").contains("may_not"));
     let log = door.world().kept("daemon.log");
     assert!(log.contains("an agent may not take the turns of another"), "{log}");
     assert!(log.contains("an agent may not speak for another"), "{log}");
