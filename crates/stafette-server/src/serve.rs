@@ -48,7 +48,10 @@ pub(crate) async fn socket(listener: UnixListener, guard: LocalGuard, router: Ro
                 let pid = stream.peer_cred().ok().and_then(|credentials| credentials.pid());
                 let (guard, router) = (guard.clone(), router.clone());
                 tokio::spawn(async move {
-                    speak(stream, router, guard.peer(pid)).await;
+                    let peer = guard.peer(pid);
+                    let introduce =
+                        move |request: &mut Extensions| drop(request.insert(peer.clone()));
+                    speak(stream, router, introduce).await;
                     drop(place);
                 });
             }
