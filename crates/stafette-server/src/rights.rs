@@ -6,15 +6,12 @@ use std::sync::OnceLock;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{Method, Uri};
-use axum::response::Response;
 use axum::routing::{MethodFilter, any, on};
 use axum::{Extension, Router};
-use hyper::service::Service;
-use hyper_util::service::TowerToHyperService;
 use serde::Serialize;
 use stafette_engine::{Caller, Right, Scope};
 
-use crate::openapi;
+use crate::{openapi, serve};
 
 /// Extension of the API description with the right of an operation.
 pub(crate) const EXTENSION: &str = "x-right";
@@ -103,7 +100,7 @@ fn routes() -> &'static [(String, String, String, Right)] {
 /// Finds the right for a request. It is a router with the paths of the real one, so that both match
 /// alike.
 #[derive(Clone)]
-pub(crate) struct Rights(TowerToHyperService<Router>);
+pub(crate) struct Rights(Router);
 
 impl std::fmt::Debug for Rights {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -124,14 +121,14 @@ impl Rights {
             };
             router = router.route(path, way);
         }
-        Rights(TowerToHyperService::new(router))
+        Rights(router)
     }
 
     /// Returns the right for a request: reading, where no route matches and the page is served.
     pub(crate) async fn of(&self, method: Method, uri: Uri) -> Right {
         let mut asked = Request::new(Body::empty());
         (*asked.method_mut(), *asked.uri_mut()) = (method, uri);
-        let Ok::<Response, _>(answer) = self.0.call(asked).await;
+        let answer = serve::answer(self.0.clone(), asked).await;
         answer.extensions().get().copied().unwrap_or(Right::Read)
     }
 }

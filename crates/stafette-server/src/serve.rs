@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::http::{Extensions, Request};
+use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
@@ -109,6 +111,12 @@ impl<F: Fn(&mut Extensions) + Send + Sync + 'static> Introduce for F {}
 async fn pass(error: &std::io::Error) {
     tracing::warn!(%error, "a connection cannot be accepted");
     tokio::time::sleep(Duration::from_millis(50)).await;
+}
+
+/// Returns a router's answer to a request that nobody sent.
+pub(crate) async fn answer(router: Router, request: Request<Body>) -> Response {
+    let Ok(answer) = TowerToHyperService::new(router).call(request).await;
+    answer
 }
 
 async fn speak<S>(stream: S, router: Router, introduce: impl Introduce)
