@@ -121,6 +121,7 @@ impl Rotel {
     /// The spans of a trace, in the order they came.
     fn spans(&self, trace: &str) -> Vec<Span> {
         let mut spans: Vec<Span> = Vec::new();
+        let mut within = false;
         for line in &self.printed {
             let field = |name: &str| {
                 let (key, value) = line.split_once(':')?;
@@ -128,8 +129,12 @@ impl Rotel {
             };
             if line.starts_with("Span #") {
                 spans.push(Span::default());
+                within = true;
+            } else if line.starts_with("Resource") {
+                // The next batch begins with attributes of its own.
+                within = false;
             }
-            let Some(span) = spans.last_mut() else { continue };
+            let Some(span) = spans.last_mut().filter(|_| within) else { continue };
             if let Some(value) = field("Trace ID") {
                 span.trace = value;
             } else if let Some(value) = field("ID") {
