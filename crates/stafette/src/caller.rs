@@ -33,6 +33,7 @@ fn is_for_people(command: &Command) -> bool {
         | Command::Apply(_)
         | Command::Undo(_)
         | Command::Renew(_)
+        | Command::Init(_)
         | Command::Tidy(_) => true,
         Command::State { action } => action.is_some(),
         Command::Changes(changes) => {

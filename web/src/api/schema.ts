@@ -2450,6 +2450,8 @@ export interface components {
              *     }
              */
             told: components["schemas"]["TurnReport"];
+            /** @description The reasons why frames in the output of the open turn could not be read. */
+            ignored?: string[];
             /** @description Partial answers of earlier takers; their outputs still count. */
             gathered?: components["schemas"]["Response"][];
             /** @description The deadline for the answer, if the document sets one. */
@@ -2989,7 +2991,7 @@ export interface components {
             file: components["schemas"]["FilePath"];
         };
         /** @description The reason why a person has to approve a change. */
-        GateKind: "deletion" | "own_logic" | "dependencies" | "foreign";
+        GateKind: "deletion" | "own_logic" | "dependencies" | "validation" | "steering" | "foreign" | "printed";
         /** @description A file's path within the project, in its only valid spelling. */
         FilePath: string;
         /** @description The status of a change. */
@@ -3483,6 +3485,8 @@ export interface components {
              *     }
              */
             told: components["schemas"]["TurnReport"];
+            /** @description The reasons why frames in the output of the open turn could not be read. */
+            ignored?: string[];
             /** @description Partial answers of earlier takers; their outputs still count. */
             gathered?: components["schemas"]["Response"][];
             /** @description The deadline for the answer, if the document sets one. */
@@ -4912,7 +4916,7 @@ export interface components {
             changed?: {
                 [key: string]: unknown;
             } | null;
-        } | components["schemas"]["RunCreated"] | components["schemas"]["RunForked"] | components["schemas"]["RunAdopted"] | components["schemas"]["RunPaused"] | components["schemas"]["RunUnpaused"] | components["schemas"]["RunFinished"] | components["schemas"]["HandoffAdmitted"] | components["schemas"]["HandoffRefused"] | components["schemas"]["HandoffBlocked"] | components["schemas"]["HandoffResumed"] | components["schemas"]["HandoffClosed"] | components["schemas"]["InputsAssessed"] | components["schemas"]["TurnOrdered"] | components["schemas"]["ReceiptGiven"] | components["schemas"]["TurnTaken"] | components["schemas"]["SessionChanged"] | components["schemas"]["PermitGiven"] | components["schemas"]["TurnTold"] | components["schemas"]["LeaseRenewed"] | components["schemas"]["TurnFinished"] | components["schemas"]["TurnFailed"] | components["schemas"]["RetryScheduled"] | components["schemas"]["HandoffParked"] | components["schemas"]["HandoffOverdue"] | components["schemas"]["LateResultKept"] | components["schemas"]["RecoveryChosen"] | components["schemas"]["QuestionAnswered"] | components["schemas"]["QuestionPostponed"] | components["schemas"]["BudgetReached"] | components["schemas"]["BudgetRaised"] | components["schemas"]["AlertRaised"] | components["schemas"]["TeamEvent"];
+        } | components["schemas"]["RunCreated"] | components["schemas"]["RunForked"] | components["schemas"]["RunAdopted"] | components["schemas"]["RunPaused"] | components["schemas"]["RunUnpaused"] | components["schemas"]["RunFinished"] | components["schemas"]["HandoffAdmitted"] | components["schemas"]["HandoffRefused"] | components["schemas"]["HandoffBlocked"] | components["schemas"]["HandoffResumed"] | components["schemas"]["HandoffClosed"] | components["schemas"]["InputsAssessed"] | components["schemas"]["TurnOrdered"] | components["schemas"]["ReceiptGiven"] | components["schemas"]["TurnTaken"] | components["schemas"]["SessionChanged"] | components["schemas"]["PermitGiven"] | components["schemas"]["TurnTold"] | components["schemas"]["LeaseRenewed"] | components["schemas"]["TurnFinished"] | components["schemas"]["TurnFailed"] | components["schemas"]["RetryScheduled"] | components["schemas"]["HandoffParked"] | components["schemas"]["HandoffOverdue"] | components["schemas"]["LateResultKept"] | components["schemas"]["RecoveryChosen"] | components["schemas"]["QuestionAnswered"] | components["schemas"]["QuestionPostponed"] | components["schemas"]["BudgetReached"] | components["schemas"]["BudgetRaised"] | components["schemas"]["AlertRaised"] | components["schemas"]["FrameIgnored"] | components["schemas"]["TeamEvent"];
         /** @description The complete content of `stafette.toml`. */
         Workflow: {
             /** @description The general settings of the workflow. */
@@ -5459,8 +5463,9 @@ export interface components {
              */
             ask_always: boolean;
             /**
-             * @description The files of the orchestrator's own code, whose changes a person has to approve;
-             *     `stafette.toml` is always included.
+             * @description The files of the orchestrator's own code, whose changes a person has to approve. Always
+             *     included are `stafette.toml`, every file that a command of the workflow names, continuous
+             *     integration, hooks, and the files that agents and tools obey.
              */
             own?: components["schemas"]["Pattern"][];
             /** @description The files that no change may touch. */
@@ -6435,6 +6440,15 @@ export interface components {
             code: string;
             /** @description The description, in a sentence. */
             message: string;
+            /** @description True if it was read from plain output, which any printed file can imitate. */
+            printed?: boolean;
+        };
+        /** @description Printed text that opens like a control frame was ignored, because it cannot be read as one. */
+        FrameIgnored: {
+            /** @description The turn whose output it was in. */
+            turn: components["schemas"]["TurnKey"];
+            /** @description The reason, with the beginning of the frame. */
+            reason: string;
         };
         /**
          * @description An event of a coordinator. One variant per transition; each is defined, decided and applied in

@@ -202,7 +202,7 @@ pub(super) fn steers(file: &FilePath, rules: &ChangeRules) -> bool {
             || INSTRUCTIONS.contains(&name)
             || TOOLS.iter().any(|pattern| is_like(name, pattern))
     };
-    let within = |folder: &&str| {
+    let within = |folder: &str| {
         text.starts_with(&format!("{folder}/")) || text.contains(&format!("/{folder}/"))
     };
     text.split('/').any(known)

@@ -265,7 +265,7 @@ fn s4_07_a_team_does_not_rewrite_its_own_judge_or_agents_unasked() {
     {
         assert!(refused.err.contains(said), "{refused:?}");
     }
-    world.run(&["approve", &id]).ok();
+    world.run(&["changes", "approve", &id]).ok();
     let judged = world.run(&["apply", &id]);
     assert!(judged.err.contains("check.sh as it was before"), "{judged:?}");
     assert_eq!(world.read("src/a.txt"), "one\n");

@@ -145,7 +145,7 @@ fn b_07_edits_that_were_only_printed_wait_for_a_person() {
     world.run(&["run", "Write it", "--json"]);
     assert_eq!(change(&world)["gates"][0]["kind"], "printed");
     assert_ne!(world.run(&["apply", "c1"]).code, 0, "nobody has approved it");
-    world.run(&["approve", "c1"]).ok();
+    world.run(&["changes", "approve", "c1"]).ok();
     world.run(&["apply", "c1"]).ok();
     assert!(world.project().join("b.txt").exists());
 }
