@@ -206,7 +206,7 @@ pub(super) fn steers(file: &FilePath, rules: &ChangeRules) -> bool {
         text.starts_with(&format!("{folder}/")) || text.contains(&format!("/{folder}/"))
     };
     text.split('/').any(known)
-        || AUTOMATION.iter().any(within)
+        || AUTOMATION.iter().any(|folder| within(folder))
         || rules.named.iter().any(|word| names(word, &text))
 }
 

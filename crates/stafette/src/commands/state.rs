@@ -34,7 +34,7 @@ async fn show(context: &Context, project: &Project) -> Result<Exit, Failure> {
         }));
         return Ok(Exit::Ok);
     }
-    output.line(&folder.display().to_string());
+    output.line(folder.display().to_string());
     output.say(format!("The daemon's log is {}", log.display()));
     if let Some(older) = older {
         output.say(older);

@@ -76,6 +76,7 @@ pub(super) fn question(options: &[&str]) -> Asked {
         answers: Vec::new(),
         permits: Vec::new(),
         told: stafette_core::run::tell::TurnReport::default(),
+        ignored: Vec::new(),
         gathered: Vec::new(),
         deadline: None,
         cools: false,
