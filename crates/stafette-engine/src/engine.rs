@@ -10,9 +10,7 @@ use stafette_core::redact::Redactor;
 use stafette_core::run::create::RunCreated;
 use stafette_core::trace::Traceparent;
 use stafette_core::workflow::Budget;
-use stafette_core::{
-    AgentName, Fields, HandoffId, Ignored, Input, Reply, Run, RunId, TurnKey, Workflow,
-};
+use stafette_core::{AgentName, Fields, Ignored, Input, Reply, Run, RunId, TurnKey, Workflow};
 use stafette_store::{AppendError, Batch, HandoffRow, RunFilter, Store, Stored};
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
@@ -27,7 +25,7 @@ use crate::interceptor::Interceptor;
 use crate::locks::LockManager;
 use crate::measure;
 use crate::task::{First, Message, QUEUE, Shown, Task, end_survivors};
-use crate::{Driver, EngineError, Explanation, Feed, HandoffView, Leg, RunView, Source, clock};
+use crate::{Driver, EngineError, Feed, RunView, Source, clock};
 
 /// Whether an input means that runs are to continue. To look, to pause and to cancel does not.
 fn continues(input: &Input) -> bool {
@@ -413,34 +411,6 @@ impl Engine {
     #[must_use]
     pub fn feed(&self, cursor: u64) -> Feed {
         self.source.feed(cursor)
-    }
-
-    /// Why a handoff came about: the way back to the user's request.
-    ///
-    /// # Errors
-    /// When there is no such handoff.
-    pub async fn why(&self, run: RunId, handoff: HandoffId) -> Result<Explanation, EngineError> {
-        let (view, trouble) = self.view(run).await?;
-        let mut legs = Vec::new();
-        let mut next = Some(handoff);
-        while let Some(id) = next {
-            let row = self.handoff(run, id).await?;
-            let row = row.ok_or(EngineError::NoHandoff { run, handoff: id })?;
-            let handoff: HandoffView = parse(view.seq, &row.body)?;
-            let events = self.veiled(self.store.entries_of(run, id).await?).await?;
-            // A cause is always older, so this ends.
-            next = handoff.cause().filter(|cause| *cause < id);
-            let events = events.iter().map(event_json).collect::<Result<_, _>>()?;
-            legs.push(Leg { id, state: row.state, handoff, events });
-        }
-        legs.reverse();
-        let outcome = match (view.why.as_ref().or(trouble.as_ref()), &view.waiting_on) {
-            _ if view.stopped => trouble.unwrap_or_else(|| "stopped".to_owned()),
-            (Some(why), _) => format!("{}: {why}", view.status),
-            (None, Some(on)) => format!("{} for {on}", view.status),
-            (None, None) => view.status,
-        };
-        Ok(Explanation { run, request: view.request, outcome, legs })
     }
 
     /// An agent tells something by its own channel: its session's token, from a process of its

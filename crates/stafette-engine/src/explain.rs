@@ -5,7 +5,7 @@ use serde::Serialize;
 use stafette_core::change::ChangeId;
 use stafette_core::{HandoffId, RunId};
 
-use crate::engine::event_json;
+use crate::engine::{event_json, parse};
 use crate::record::HandoffView;
 use crate::{Engine, EngineError};
 
@@ -49,6 +49,34 @@ impl Engine {
             Some(row) => self.why(run, row.id).await,
             None => Err(EngineError::NoRun { run: run.to_string() }),
         }
+    }
+
+    /// Why a handoff came about: the way back to the user's request.
+    ///
+    /// # Errors
+    /// When there is no such handoff.
+    pub async fn why(&self, run: RunId, handoff: HandoffId) -> Result<Explanation, EngineError> {
+        let (view, trouble) = self.view(run).await?;
+        let mut legs = Vec::new();
+        let mut next = Some(handoff);
+        while let Some(id) = next {
+            let row = self.handoff(run, id).await?;
+            let row = row.ok_or(EngineError::NoHandoff { run, handoff: id })?;
+            let handoff: HandoffView = parse(view.seq, &row.body)?;
+            let events = self.veiled(self.store().entries_of(run, id).await?).await?;
+            // A cause is always older, so this ends.
+            next = handoff.cause().filter(|cause| *cause < id);
+            let events = events.iter().map(event_json).collect::<Result<_, _>>()?;
+            legs.push(Leg { id, state: row.state, handoff, events });
+        }
+        legs.reverse();
+        let outcome = match (view.why.as_ref().or(trouble.as_ref()), &view.waiting_on) {
+            _ if view.stopped => trouble.unwrap_or_else(|| "stopped".to_owned()),
+            (Some(why), _) => format!("{}: {why}", view.status),
+            (None, Some(on)) => format!("{} for {on}", view.status),
+            (None, None) => view.status,
+        };
+        Ok(Explanation { run, request: view.request, outcome, legs })
     }
 
     /// Returns the events of a run about one of its changes.
