@@ -1634,6 +1634,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Exchange the key of a launch link for a session */
+        post: operations["enter"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -1739,6 +1756,11 @@ export interface components {
             request: string;
             /** @description The status of the run, as one word. */
             status: string;
+            /**
+             * @description True while nothing of it is started: it waits until somebody continues it, or its events are
+             *     damaged.
+             */
+            stopped?: boolean;
             /** @description The reason why it waits; `None` when it does not. */
             waiting_on?: string | null;
             /** @description The reason why it ended; `None` while it continues. */
@@ -2356,6 +2378,11 @@ export interface components {
             request: string;
             /** @description The status of the run, as one word. */
             status: string;
+            /**
+             * @description True while nothing of it is started: it waits until somebody continues it, or its events are
+             *     damaged.
+             */
+            stopped?: boolean;
             /** @description The reason why it waits; `None` when it does not. */
             waiting_on?: string | null;
             /** @description The reason why it ended; `None` while it continues. */
@@ -8038,6 +8065,18 @@ export interface components {
             /** @description Address to open in the browser, with the key in it. */
             url: string;
         };
+        /** @description The key of a launch link. */
+        Key: {
+            /** @description The part of the link after `#key=`. */
+            key: string;
+        };
+        /** @description A browser that is signed in. */
+        Session: {
+            /** @description Sent as `authorization: Bearer …`, or as the WebSocket protocol `session.…`. */
+            session: string;
+            /** @description Time until which it is accepted, unless the daemon ends before, in milliseconds. */
+            until: components["schemas"]["Time"];
+        };
         /** @description Reports that the daemon is alive. */
         Health: {
             /** @description Always `ok`: an unhealthy daemon returns a problem document. */
@@ -8054,10 +8093,11 @@ export interface components {
              * @description Number of connected MCP clients; only for identified callers.
              */
             mcp_sessions?: number | null;
+            /** @description True if the daemon only shows what exists, until somebody acts; only for identified callers. */
+            held?: boolean | null;
             /**
              * Format: uint
-             * @description The number of unfinished runs that wait until somebody continues them, for those who are known
-             *     here.
+             * @description Number of unfinished runs that wait until somebody continues them; only for identified callers.
              */
             stopped_runs?: number | null;
             /**
@@ -11506,6 +11546,40 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LaunchLink"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    enter: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The key of a launch link. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Key"];
+            };
+        };
+        responses: {
+            /** @description A browser that is signed in. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
                 };
             };
             /** @description What went wrong; `code` tells which. */
