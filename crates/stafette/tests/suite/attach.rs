@@ -53,10 +53,17 @@ while IFS= read -r line; do
 done
 "#;
 
+fn world() -> World {
+    let world = World::new();
+    world.write("worker.sh", WORKER);
+    world.write("stafette.toml", WORKFLOW);
+    world.run(&["trust", "--yes"]).ok();
+    world
+}
+
 /// A world in which the worker is at work in its terminal.
 fn working() -> World {
-    let world = World::workflow(WORKFLOW);
-    world.write("worker.sh", WORKER);
+    let world = world();
     begins(&world);
     world
 }
@@ -168,8 +175,7 @@ fn s1_16_a_signal_gives_the_terminal_back() {
 
 #[test]
 fn s1_15_a_daemon_that_dies_leaves_a_sane_terminal_and_says_so() {
-    let world = World::workflow(WORKFLOW);
-    world.write("worker.sh", WORKER);
+    let world = world();
     let pid = world.run(&["up", "--json"]).ok().json()["pid"].to_string();
     begins(&world);
     let mut terminal = attach(&world, "--write", (70, 12));

@@ -68,7 +68,7 @@ fn script() -> String {
 cat > /dev/null
 S='{}'
 RUN=$STAFETTE_RUN
-PERSON="${{STAFETTE_SOCKET%.agents}}.sock"
+PERSON="${{STAFETTE_SOCKET%agents.sock}}daemon.sock"
 asks() {{
   for at in "$PERSON" "$STAFETTE_SOCKET"; do
     for token in '' "$STAFETTE_TOKEN"; do
@@ -228,7 +228,7 @@ fn b_21_a_process_that_left_its_agents_group_and_session_is_still_the_agents() {
     );
     // It lives on when its parents have ended, in a session of its own.
     let asks = "while [ ! -e orphan ]; do sleep 0.01; done\n\
-        curl -s --unix-socket \"${STAFETTE_SOCKET%.agents}.sock\" -X POST http://localhost/v1/stop > said.new\n\
+        curl -s --unix-socket \"${STAFETTE_SOCKET%agents.sock}daemon.sock\" -X POST http://localhost/v1/stop > said.new\n\
         mv said.new said\n";
     world.write("late.sh", asks);
     world.write(

@@ -252,6 +252,7 @@ fn s4_07_a_team_does_not_rewrite_its_own_judge_or_agents_unasked() {
     world.write("src/a.txt", "one\n");
     world.write("check.sh", "! grep -r bad src\n");
     world.write("agent.sh", "true\n");
+    world.run(&["trust", "--yes"]).ok();
     let edits = json!([
         { "file": "src/a.txt", "action": "modify", "content": "bad\n" },
         { "file": "check.sh", "action": "modify", "content": "exit 0\n" },

@@ -281,7 +281,7 @@ fn s4_03_no_member_sees_a_terminal_while_they_vote_blindly_and_a_person_does() {
     let start = format!("S='{}'\n{}hear\n", program(), crate::tellings::HEAR);
     // Alex has voted, and lives on: its turn is over, and it is Alex all the same.
     let looks = "while [ ! -e look ]; do sleep 0.01; done\n\
-         at() { curl -s --unix-socket \"${STAFETTE_SOCKET%.agents}.sock\" \"http://localhost/v1/$1\"; echo; }\n\
+         at() { curl -s --unix-socket \"${STAFETTE_SOCKET%agents.sock}daemon.sock\" \"http://localhost/v1/$1\"; echo; }\n\
          { $S attach Sam --json; at terminals; at runs/latest/terminals/Sam/recording; } > looked 2>&1\n\
          mv looked seen; exec sleep 1000\n";
     world.write("Alex.sh", &format!("{start}echo Alex thinks aloud\n{VOTES}{looks}"));

@@ -39,7 +39,7 @@ asks() {
 }
 while read -r name method path body; do
   echo "$name $(asks "$STAFETTE_SOCKET" "$method" "$path" "stafette-token: $STAFETTE_TOKEN" "$body") \
-$(asks "${STAFETTE_SOCKET%.agents}.sock" "$method" "$path" 'X-None: 1' "$body") \
+$(asks "${STAFETTE_SOCKET%agents.sock}daemon.sock" "$method" "$path" 'X-None: 1' "$body") \
 $(asks "$STAFETTE_SOCKET" "$method" "$path" 'X-None: 1' "$body")"
 done < asks > answers.new
 $S mcp < calls > tools
@@ -210,7 +210,7 @@ fn b_21_every_operation_answers_every_caller_as_the_table_says() {
     let socket = until("the agent is there", || {
         Some(world.read("socket")).filter(|socket| !socket.is_empty())
     });
-    let own = socket.trim().replace(".agents", ".sock");
+    let own = socket.trim().replace("agents.sock", "daemon.sock");
     for op in &routed {
         op.check("person", "person", by_socket(&own, &op.first, &op.body));
     }
