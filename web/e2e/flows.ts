@@ -2,6 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { type IncomingHttpHeaders, createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import type { Page } from 'playwright-core'
@@ -200,6 +202,37 @@ test('b_01 the daemon is killed and started again, and the page catches up', () 
     await sees(page, 'Succeeded: nothing is left to do')
     await until('no complaint is left', async () => !(await page.getByText('No daemon since').isVisible()))
     await sees(page, `${(await project.events(run)).length} events`)
+    quiet(sight)
+    await sight.close()
+  }))
+
+test('b_20 another port of this machine gets nothing that opens a door', () =>
+  story(TEAM, async (project) => {
+    const run = await asked(project)
+    const sight = await open(project, { path: `/runs/${run.slice(-8)}` })
+    await sees(sight.page, 'Waits for your answer')
+    const heard: IncomingHttpHeaders[] = []
+    const other = createServer((asks, answer) => {
+      heard.push(asks.headers)
+      answer.setHeader('content-type', 'text/html')
+      answer.end('<title>other</title>')
+    })
+    await new Promise<void>((listening) => other.listen(0, '127.0.0.1', listening))
+    const { port } = other.address() as AddressInfo
+    const tab = await sight.context.newPage()
+    await tab.goto(`http://127.0.0.1:${port}/`)
+    assert.ok(heard.length > 0)
+    for (const headers of heard) assert.deepEqual([headers.cookie, headers.authorization], [undefined, undefined])
+    assert.equal(await tab.evaluate(() => localStorage.length), 0)
+    assert.deepEqual(await sight.context.cookies(), [])
+    other.close()
+    // A new tab, a deep link and a reload are let in all the same.
+    await tab.goto(`${sight.url}/runs/${run.slice(-8)}/events`)
+    await sees(tab, 'Waits for your answer')
+    await tab.reload()
+    await sees(tab, 'Waits for your answer')
+    assert.ok(!tab.url().includes('key='))
+    await tab.close()
     quiet(sight)
     await sight.close()
   }))

@@ -235,7 +235,8 @@ impl Workflow {
         let hooks = self.hooks.iter().map(|hook| &hook.command);
         let agents = self.agents.values().map(|agent| &agent.command);
         let own = self.own.iter().flat_map(|own| [&own.build, &own.prove, &own.start]);
-        let commands = agents.chain(hooks).chain(own).chain([&self.changes.validate]);
+        // Of the validation, `judges` knows what it runs; what it looks at is what it judges.
+        let commands = agents.chain(hooks).chain(own);
         let mut named: Vec<String> =
             commands.flat_map(|command| Words::of(command, false).files).collect();
         let scripts = self.agents.values().filter_map(|agent| agent.script.as_ref());

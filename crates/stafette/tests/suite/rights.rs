@@ -87,9 +87,8 @@ impl Operation {
     }
 }
 
-/// Operations that are tried elsewhere: one ends the daemon, and the others want a signature or a
-/// launch key of their own.
-const ELSEWHERE: [&str; 3] = ["stopDaemon", "deliverWebhook", "signIn"];
+/// Operations that are tried elsewhere: one ends the daemon, and the other wants a signature.
+const ELSEWHERE: [&str; 2] = ["stopDaemon", "deliverWebhook"];
 
 /// Every other operation.
 fn operations(world: &World) -> Vec<Operation> {
@@ -113,14 +112,12 @@ fn by_socket(socket: &str, first: &str, body: &str) -> u16 {
     text.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status")
 }
 
-/// The cookie of a browser that followed a launch link.
-fn cookie(web: &Web<'_>) -> String {
+/// The session of a browser that followed a launch link.
+fn session(web: &Web<'_>) -> String {
     let link = web.post("/v1/launch", &json!({})).ok();
-    let link = link["url"].as_str().expect("a link").to_owned();
-    let place = link.find("/launch").expect("a path");
-    let entered = web.plain(&format!("GET {}", &link[place..]), &[], "");
-    let cookie = entered.header("set-cookie").expect("a cookie");
-    cookie.split(';').next().expect("a value").to_owned()
+    let key = link["url"].as_str().and_then(|link| link.split_once("#key=")).expect("a key").1;
+    let entered = web.plain("POST /v1/session", &[], &json!({ "key": key }).to_string()).ok();
+    entered["session"].as_str().expect("a session").to_owned()
 }
 
 /// What each tool said: true if it was refused.
@@ -176,7 +173,7 @@ fn b_21_every_operation_answers_every_caller_as_the_table_says() {
         let made = world.run(&[&["token", "create", name], more].concat()).ok();
         format!("Authorization: Bearer {}", made.out.trim())
     };
-    let page = format!("Cookie: {}", cookie(&web));
+    let page = format!("Authorization: Bearer {}", session(&web));
     let origin = format!("Origin: http://127.0.0.1:{}", web.port);
     let callers = [
         ("admin token", "person", vec![web.bearer()]),
