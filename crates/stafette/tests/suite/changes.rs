@@ -268,7 +268,7 @@ fn s4_07_a_team_does_not_rewrite_its_own_judge_or_agents_unasked() {
     }
     world.run(&["changes", "approve", &id]).ok();
     let judged = world.run(&["apply", &id]);
-    assert!(judged.err.contains("check.sh as it was before"), "{judged:?}");
+    assert!(judged.out.contains("check.sh as it was before"), "{judged:?}");
     assert_eq!(world.read("src/a.txt"), "one\n");
     for file in ["CLAUDE.md", ".claude/settings.json", ".mcp.json", "Dockerfile", "MAKEFILE"] {
         let id = propose(&world, &json!([{ "file": file, "action": "create", "content": "x\n" }]));
