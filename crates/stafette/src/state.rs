@@ -92,7 +92,7 @@ pub(crate) fn open(root: &Path) -> Result<PathBuf, Failure> {
         check(root)?;
     }
     let turns = folder.join("turns");
-    fs::create_dir_all(&turns).map_err(|error| not_written(&turns, &error))?;
+    stafette_disk::folder(&turns).map_err(|error| not_written(&turns, &error))?;
     Ok(folder)
 }
 

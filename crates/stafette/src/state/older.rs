@@ -156,7 +156,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     if !found.is_dir() {
         return Ok(());
     }
-    fs::create_dir_all(to)?;
+    stafette_disk::folder(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         copy(&entry.path(), &to.join(entry.file_name()))?;
