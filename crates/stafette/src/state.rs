@@ -251,12 +251,18 @@ pub(crate) fn project_of(folder: &Path) -> Option<PathBuf> {
 
 /// The folder of all projects' states.
 fn projects() -> PathBuf {
+    home().join("projects")
+}
+
+/// The folder for all that is kept for this user. A relative path would lead into whatever project
+/// is worked in.
+pub(crate) fn home() -> PathBuf {
     let absolute = |name: &str| {
         std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute())
     };
     let home = || absolute("HOME").map(|home| home.join(".local/state"));
     let base = absolute("XDG_STATE_HOME").or_else(home).unwrap_or_else(shared_folder);
-    base.join("stafette/projects")
+    base.join("stafette")
 }
 
 /// True for a state within the project, such as one of a user's whole home, that the repository may

@@ -17,6 +17,7 @@ use stafette_core::workflow::powers::{self, Danger, Kind, Power, named_files};
 
 use crate::exit::{Exit, Failure};
 use crate::project::{Loaded, Project, hex};
+use crate::state;
 
 /// The largest file that a command may name, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -280,7 +281,5 @@ fn read() -> BTreeMap<String, Value> {
 }
 
 fn path() -> PathBuf {
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
-    state.unwrap_or_else(std::env::temp_dir).join("stafette/trust.json")
+    state::home().join("trust.json")
 }

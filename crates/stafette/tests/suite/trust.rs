@@ -208,6 +208,20 @@ fn b_20_an_agent_does_not_trust_for_its_person() {
     assert_eq!(world.run(&["trust", "--list", "--json"]).json()["trusted"], false);
 }
 
+#[test]
+fn b_20_a_repository_brings_no_trust_along() {
+    let world = World::workflow(ECHO);
+    let list = ["trust", "--list", "--json"];
+    assert_eq!(world.run(&list).json()["trusted"], true);
+    // A relative path leads into the project, where the repository has put what it likes.
+    let kept = fs::read(world.home().join(".local/state/stafette/trust.json")).expect("trusted");
+    world.write("mine/stafette/trust.json", &String::from_utf8_lossy(&kept));
+    world.write("stafette.toml", &format!("{ECHO}\n"));
+    let planted = world.run_with(&["trust", "--yes"], b"", &[("XDG_STATE_HOME", "mine")]).ok();
+    assert!(planted.err.contains("trusted"), "{planted:?}");
+    assert_eq!(world.read("mine/stafette/trust.json").as_bytes(), kept, "it is not used");
+}
+
 /// All that is below a folder.
 fn below(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
