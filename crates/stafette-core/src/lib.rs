@@ -15,6 +15,7 @@
 pub mod amount;
 pub mod change;
 pub mod clean;
+pub mod command;
 pub mod event;
 pub mod fields;
 pub mod handoff;

@@ -12,8 +12,9 @@ use sha2::{Digest, Sha256};
 use stafette_agents::profile::{Profile, resumed};
 use stafette_agents::scripted::{Script, Step};
 use stafette_core::Workflow;
+use stafette_core::command;
 use stafette_core::workflow::Runner;
-use stafette_core::workflow::powers::{self, Danger, Kind, Power, named_files};
+use stafette_core::workflow::powers::{self, Danger, Kind, Power};
 
 use crate::exit::{Exit, Failure};
 use crate::project::{Loaded, Project, hex};
@@ -215,7 +216,7 @@ struct Finder<'a> {
 impl Finder<'_> {
     fn files(&mut self, command: &[String]) -> Result<Vec<Named>, Failure> {
         let mut files = Vec::new();
-        for word in named_files(command) {
+        for word in command::contents(command) {
             let path = self.project.root.join(&word);
             let ours = Path::new(&word).is_relative() || path.starts_with(&self.project.root);
             if !ours || self.own == Some(&word) || !path.exists() || path.is_dir() {

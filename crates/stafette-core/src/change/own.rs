@@ -6,6 +6,7 @@
 
 use super::ChangeRules;
 use super::path::{FilePath, folded};
+use crate::command::{self, Role};
 use crate::workflow::Workflow;
 
 /// The path of the workflow file.
@@ -153,16 +154,6 @@ const IMPLIED: [(&str, &[&str]); 16] = [
     ("yarn", &["package.json"]),
 ];
 
-/// Programs that only look at the files that are named to them, or make and remove them: what is
-/// looked at is judged, and judges nothing.
-const LOOKING: [&str; 18] = [
-    "[", "[[", "cat", "echo", "egrep", "fgrep", "grep", "head", "ls", "mkdir", "printf", "rg",
-    "rm", "rmdir", "tail", "test", "touch", "wc",
-];
-
-/// Words after which a folder follows that the rest of the command works in.
-const FOLDERS: [&str; 6] = ["cd", "-C", "--cwd", "--dir", "--directory", "--prefix"];
-
 /// True if the file or folder of this name can make agents start programs.
 #[must_use]
 pub fn is_lever(name: &str) -> bool {
@@ -181,17 +172,22 @@ pub(super) fn is_logic(file: &FilePath, rules: &ChangeRules) -> bool {
 
 /// True if the validation command runs the file, or a program that obeys it.
 pub(super) fn judges(file: &FilePath, rules: &ChangeRules) -> bool {
-    let validation = Words::of(&rules.validate, true);
     let name = folded(file.name());
-    let implied = IMPLIED.iter().filter(|(program, _)| validation.programs.contains(*program));
-    let mut implied = implied.flat_map(|(_, files)| *files);
-    implied.any(|known| *known == name) || validation.name(file)
+    let programs = command::mentions(&rules.validate).programs;
+    let mut implied = IMPLIED.iter().filter(|(program, _)| programs.contains(*program));
+    implied.any(|(_, files)| files.contains(&name.as_str())) || runs(&rules.validate, file)
 }
 
-/// True if the command runs the file, which it names.
+/// True if the command runs the file, which it names. What it only looks at is judged, and judges
+/// nothing.
 #[must_use]
 pub fn runs(command: &[String], file: &FilePath) -> bool {
-    Words::of(command, true).name(file)
+    let path = folded(file.as_str());
+    let files = command::mentions(command).files;
+    files
+        .iter()
+        .filter(|file| file.role != Role::Looks)
+        .any(|file| names(&folded_path(&file.path), &path))
 }
 
 /// True if tools, hooks or commands of the team obey the file.
@@ -237,17 +233,16 @@ impl Workflow {
         let own = self.own.iter().flat_map(|own| [&own.build, &own.prove, &own.start]);
         // Of the validation, `judges` knows what it runs; what it looks at is what it judges.
         let commands = agents.chain(hooks).chain(own);
-        let mut named: Vec<String> =
-            commands.flat_map(|command| Words::of(command, false).files).collect();
+        let mut named: Vec<String> = commands.flat_map(|command| all_files(command)).collect();
         let scripts = self.agents.values().filter_map(|agent| agent.script.as_ref());
         let known = self.knowledge.iter().flat_map(|known| [&known.constitution, &known.goals]);
         let program = self.own.iter().map(|own| &own.program);
         let files = scripts.chain(known.flatten()).chain(program);
-        named.extend(files.filter_map(|file| plain(file)));
+        named.extend(files.map(|file| folded_path(file)));
         // A profile's commands name files as well.
         named.extend(self.profiles.values().flat_map(|text| {
             let text = text.replace(['"', ',', '[', ']'], " ");
-            Words::of(&[text], false).files
+            all_files(&["sh".to_owned(), "-c".to_owned(), text])
         }));
         named.sort();
         named.dedup();
@@ -255,123 +250,15 @@ impl Workflow {
     }
 }
 
-/// The words of a command that can name files, and the programs that it starts, all folded.
-#[derive(Debug, Default)]
-struct Words {
-    files: Vec<String>,
-    programs: std::collections::BTreeSet<String>,
+/// Lists every path that a command names, folded.
+fn all_files(command: &[String]) -> Vec<String> {
+    command::mentions(command).files.iter().map(|file| folded_path(&file.path)).collect()
 }
 
-impl Words {
-    /// Reads a command. What programs only look at is left out if it is to be `judging`.
-    fn of(command: &[String], judging: bool) -> Self {
-        let mut words = Words::default();
-        let is_text = |word: &&String| word.contains(|c: char| c.is_whitespace() || is_border(c));
-        let plain: Vec<&str> =
-            command.iter().filter(|word| !is_text(word)).map(String::as_str).collect();
-        words.take(&plain, judging);
-        for text in command.iter().filter(is_text) {
-            let text = without_variables(text);
-            // What is only looked at may still be run at the end of a pipe.
-            let judging = judging && !text.replace("||", "").contains('|');
-            for simple in text.split(is_border) {
-                let parts: Vec<&str> = simple.split_whitespace().collect();
-                words.take(&parts, judging);
-            }
-        }
-        let folders: Vec<String> = folders(command).collect();
-        let joined = folders.iter().flat_map(|folder| {
-            words.files.iter().filter_map(move |file| plain_path(&format!("{folder}/{file}")))
-        });
-        let joined: Vec<String> = joined.collect();
-        words.files.extend(joined);
-        words
-    }
-
-    /// Takes the words of one simple command.
-    fn take(&mut self, words: &[&str], judging: bool) {
-        let leads = |word: &&&str| {
-            matches!(
-                **word,
-                "!" | "exec" | "if" | "then" | "else" | "while" | "do" | "time" | "env"
-            ) || word.contains('=')
-        };
-        let lead = words.iter().take_while(leads).count();
-        let (lead, words) = words.split_at(lead);
-        self.files.extend(lead.iter().filter_map(|word| plain(word.split_once('=')?.1)));
-        let Some((program, arguments)) = words.split_first() else { return };
-        self.files.extend(plain(program));
-        let program = folded(program.rsplit('/').next().unwrap_or(program));
-        let looks = LOOKING.contains(&program.as_str());
-        self.programs.insert(program);
-        if judging && looks {
-            return;
-        }
-        let mut into = false;
-        let mut module = false;
-        for word in arguments {
-            // What is written to is not run.
-            let written = std::mem::replace(&mut into, word.ends_with('>'));
-            if written || word.contains('>') {
-                continue;
-            }
-            for part in word.split(['=', ':', ',', '@', '<']) {
-                self.files.extend(plain(part));
-            }
-            if std::mem::replace(&mut module, *word == "-m") {
-                let path = word.replace('.', "/");
-                let paths = [format!("{path}.py"), format!("{path}/__main__.py")];
-                self.files.extend(paths.iter().filter_map(|path| plain(path)));
-            }
-        }
-    }
-
-    fn name(&self, file: &FilePath) -> bool {
-        let path = folded(file.as_str());
-        self.files.iter().any(|word| names(word, &path))
-    }
-}
-
-/// True for what stands between the simple commands of a shell's text.
-fn is_border(c: char) -> bool {
-    matches!(c, ';' | '&' | '|' | '\n' | '(' | ')' | '{' | '}' | '`' | '$')
-}
-
-/// Returns a shell's text without its variables: `$PWD/check` becomes `/check`, which may lead here.
-fn without_variables(text: &str) -> String {
-    let mut parts = text.split('$');
-    let mut plain = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let rest = match part.strip_prefix('{') {
-            Some(braced) => braced.split_once('}').map_or("", |(_, rest)| rest),
-            None => part.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_'),
-        };
-        plain.push_str(rest);
-    }
-    plain
-}
-
-/// The folders that a command goes to.
-fn folders(command: &[String]) -> impl Iterator<Item = String> + '_ {
-    let words: Vec<&str> = command
-        .iter()
-        .flat_map(|word| word.split(|c: char| c.is_whitespace() || is_border(c) || c == '='))
-        .filter(|word| !word.is_empty())
-        .collect();
-    let pairs = words.windows(2).filter(|pair| FOLDERS.contains(&pair[0]));
-    pairs.filter_map(|pair| plain(pair[1])).collect::<Vec<_>>().into_iter()
-}
-
-/// Returns a word of a command as a folded path, without quotes and in its normal form; `None` if it
-/// can name no file.
-fn plain(word: &str) -> Option<String> {
-    let word = word.trim_matches(['"', '\'']);
-    (!word.starts_with('-')).then(|| plain_path(word)).flatten()
-}
-
-fn plain_path(word: &str) -> Option<String> {
+/// Returns a path in its normal form, folded.
+fn folded_path(path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
-    for name in word.split('/') {
+    for name in path.split('/') {
         match name {
             "" | "." => {}
             ".." => {
@@ -380,8 +267,8 @@ fn plain_path(word: &str) -> Option<String> {
             name => names.push(name),
         }
     }
-    let root = if word.starts_with('/') { "/" } else { "" };
-    (!names.is_empty()).then(|| folded(&format!("{root}{}", names.join("/"))))
+    let root = if path.starts_with('/') { "/" } else { "" };
+    folded(&format!("{root}{}", names.join("/")))
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! Every type of the workflow is taken apart field by field, without `..`: whoever adds a field has
 //! to decide here how it is shown, or the program does not compile.
 
-mod files;
 mod quote;
 #[cfg(test)]
 mod tests;
@@ -14,7 +13,6 @@ use std::path::{Component, Path};
 
 use serde::Serialize;
 
-pub use files::{named_files, run_by_shell};
 pub use quote::{command_line, plain, word};
 
 use super::alerts::{AlertRules, Threshold};

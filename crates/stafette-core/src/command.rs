@@ -1,0 +1,389 @@
+//! What a command names: the one reader of commands. Trust, and the gates of changes, both ask here.
+//!
+//! It reads more than a shell would run: every folder that a command changes to counts for every
+//! path after it, and a text with spaces may be another command. What exists is found by the caller.
+
+use std::collections::BTreeSet;
+
+/// The programs that run the files among their arguments, or the command after them.
+const RUNNERS: [&str; 37] = [
+    "sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox", "python", "python3", "node",
+    "deno", "bun", "ruby", "perl", "php", "lua", "java", "tsx", "ts-node", "uv", "npx", "make",
+    "just", "env", "exec", "nohup", "nice", "sudo", "command", "timeout", "time", "xargs",
+    "setsid", ".", "source", "eval",
+];
+
+/// Programs that only look at the files that are named to them, or make and remove them.
+const LOOKING: [&str; 18] = [
+    "[", "[[", "cat", "echo", "egrep", "fgrep", "grep", "head", "ls", "mkdir", "printf", "rg",
+    "rm", "rmdir", "tail", "test", "touch", "wc",
+];
+
+/// The words in front of a command that are not its program.
+const KEYWORDS: [&str; 12] =
+    ["if", "then", "else", "elif", "do", "while", "until", "!", "{", "time", "exec", "env"];
+
+/// Options after which a folder follows that the command works in.
+const FOLDERS: [&str; 5] = ["-C", "--cwd", "--dir", "--directory", "--prefix"];
+
+/// The depth to which commands within commands are read.
+const DEPTH: usize = 4;
+
+/// The number of folders that are followed.
+const MOST_FOLDERS: usize = 16;
+
+/// What a command starts and names.
+#[derive(Debug, Default)]
+pub struct Mentions {
+    /// The words that may name files, each once.
+    pub files: Vec<Mention>,
+    /// The programs that are started, without their folders.
+    pub programs: BTreeSet<String>,
+}
+
+/// A word of a command that may name a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mention {
+    /// The path, as the command spells it, after the folder that the command works in.
+    pub path: String,
+    /// What the command does with it.
+    pub role: Role,
+    /// True if it stands in the command itself, and not in the text of a shell.
+    pub outer: bool,
+    /// True if a variable stands in front of it, so that only its end is known.
+    pub computed: bool,
+}
+
+/// What a command does with a file that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It is a program, or an argument of a program that runs files.
+    Runs,
+    /// It is an argument of a program that may do anything with it.
+    Takes,
+    /// It is only looked at, made or removed.
+    Looks,
+}
+
+/// Reads a command: a program and its arguments, among which can be the text of a shell.
+#[must_use]
+pub fn mentions(command: &[String]) -> Mentions {
+    let mut found = Mentions::default();
+    let words: Vec<Word> = command.iter().map(|text| Word::plain(text)).collect();
+    found.read(&words, &mut vec![String::new()], None, DEPTH);
+    let mut seen = std::collections::HashSet::new();
+    found.files.retain(|file| seen.insert((file.path.clone(), file.role == Role::Looks)));
+    found
+}
+
+/// Lists the files whose contents are part of a command: what it runs, and what it is given itself.
+/// Within the text of a shell, data that programs make and read is not.
+#[must_use]
+pub fn contents(command: &[String]) -> Vec<String> {
+    let files = mentions(command).files.into_iter();
+    let counts = |file: &Mention| !file.computed && (file.outer || file.role == Role::Runs);
+    let mut paths: Vec<String> = files.filter(counts).map(|file| file.path).collect();
+    let mut seen = std::collections::HashSet::new();
+    paths.retain(|path| seen.insert(path.clone()));
+    paths
+}
+
+impl Mentions {
+    /// Reads one simple command. `piped` is set within the text of a shell: true where a pipe makes
+    /// out of what is looked at something that is run.
+    fn read(
+        &mut self,
+        words: &[Word],
+        folders: &mut Vec<String>,
+        piped: Option<bool>,
+        depth: usize,
+    ) {
+        let outer = piped.is_none();
+        let leads = |word: &&Word| {
+            (!outer && KEYWORDS.contains(&word.text.as_str())) || word.assigned().is_some()
+        };
+        let (lead, words) = words.split_at(words.iter().take_while(leads).count());
+        for value in lead.iter().filter_map(Word::assigned) {
+            self.add(value, folders, Role::Takes, outer, false);
+        }
+        let Some((program, arguments)) = words.split_first() else { return };
+        let name = program.text.rsplit('/').next().unwrap_or_default().to_owned();
+        // A bare name is looked for on the path, not in the project.
+        if program.text.contains('/') {
+            self.add(&program.text, folders, Role::Runs, outer, program.computed);
+        }
+        let role = match name.as_str() {
+            "cd" => return go_to(arguments, folders),
+            name if RUNNERS.contains(&name) => Role::Runs,
+            name if LOOKING.contains(&name) && piped != Some(true) => Role::Looks,
+            _ => Role::Takes,
+        };
+        self.programs.insert(name);
+        let mut folders = folders.clone();
+        let mut before = "";
+        for word in arguments {
+            let before = std::mem::replace(&mut before, &word.text);
+            if FOLDERS.contains(&before) {
+                go_to(std::slice::from_ref(word), &mut folders);
+                continue;
+            }
+            if before == "-m" {
+                let path = word.text.replace('.', "/");
+                self.add(&format!("{path}.py"), &folders, Role::Runs, outer, false);
+                self.add(&format!("{path}/__main__.py"), &folders, Role::Runs, outer, false);
+            }
+            let is_text = role == Role::Runs && is_text_option(before);
+            let may_be = word.text.contains(|c: char| c.is_whitespace() || ";&|".contains(c));
+            if !is_text {
+                self.argument(word, &folders, role, outer);
+            }
+            if depth > 0 && (is_text || may_be) {
+                self.text(&word.text, &folders, depth - 1);
+            }
+        }
+    }
+
+    /// Takes a word that is, or in which stand, the names of files.
+    fn argument(&mut self, word: &Word, folders: &[String], role: Role, outer: bool) {
+        if !word.text.starts_with('-') {
+            self.add(&word.text, folders, role, outer, word.computed);
+        }
+        let parts = word.text.split(['=', ':', ',', '@']).filter(|part| *part != word.text);
+        for part in parts.filter(|part| !part.starts_with('-')) {
+            self.add(part, folders, role, outer, word.computed);
+        }
+    }
+
+    fn add(&mut self, path: &str, folders: &[String], role: Role, outer: bool, computed: bool) {
+        if !path.is_empty() {
+            let paths = folders.iter().map(|folder| within(folder, path));
+            self.files.extend(paths.map(|path| Mention { path, role, outer, computed }));
+        }
+    }
+
+    /// Reads the text of a shell.
+    fn text(&mut self, text: &str, folders: &[String], depth: usize) {
+        let mut folders = folders.to_vec();
+        for simple in commands(text) {
+            self.read(&simple.words, &mut folders, Some(simple.piped), depth);
+        }
+    }
+}
+
+/// Adds the folder that the first argument leads to, from each that was there before.
+fn go_to(arguments: &[Word], folders: &mut Vec<String>) {
+    let Some(to) = arguments.iter().find(|word| !word.text.starts_with('-')) else { return };
+    for at in 0..folders.len() {
+        let folder = within(&folders[at], &to.text);
+        if folders.len() < MOST_FOLDERS && !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+}
+
+/// True for `-c`, also among other letters, as in `-lc`.
+fn is_text_option(word: &str) -> bool {
+    word.strip_prefix('-').is_some_and(|letters| {
+        letters.ends_with('c') && letters.bytes().all(|byte| byte.is_ascii_alphabetic())
+    })
+}
+
+fn within(folder: &str, path: &str) -> String {
+    match folder.is_empty() || path.starts_with('/') {
+        true => path.to_owned(),
+        false => format!("{folder}/{path}"),
+    }
+}
+
+/// A word of a command, without its quotes and variables.
+#[derive(Clone, Debug, Default)]
+struct Word {
+    text: String,
+    computed: bool,
+}
+
+impl Word {
+    fn plain(text: &str) -> Self {
+        Self { text: text.to_owned(), computed: false }
+    }
+
+    /// The value, if the word sets a variable.
+    fn assigned(&self) -> Option<&str> {
+        let (name, value) = self.text.split_once('=')?;
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        (!name.is_empty() && name.bytes().all(is_letter)).then_some(value)
+    }
+}
+
+/// A command in a shell's text.
+#[derive(Debug, Default)]
+struct Simple {
+    words: Vec<Word>,
+    /// True if it is part of a pipe.
+    piped: bool,
+}
+
+/// Cuts a shell's text into its commands, and those into words. What is written to is left out.
+fn commands(text: &str) -> Vec<Simple> {
+    let mut cut = Cut::default();
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\'' => {
+                cut.begun = true;
+                rest.by_ref().take_while(|c| *c != '\'').for_each(|c| cut.word.text.push(c));
+            }
+            '"' => {
+                cut.begun = true;
+                while let Some(c) = rest.next().filter(|c| *c != '"') {
+                    match c {
+                        '\\' => cut.word.text.extend(rest.next()),
+                        '$' => cut.variable(&mut rest),
+                        '`' => cut.word.computed = true,
+                        c => cut.word.text.push(c),
+                    }
+                }
+            }
+            '\\' => {
+                cut.begun = true;
+                cut.word.text.extend(rest.next().filter(|c| *c != '\n'));
+            }
+            '|' if rest.next_if_eq(&'|').is_none() => {
+                cut.simple.piped = true;
+                cut.end_command();
+                cut.simple.piped = true;
+            }
+            ';' | '&' | '|' | '(' | ')' | '`' | '\n' => cut.end_command(),
+            '<' => cut.end_word(),
+            '>' => {
+                // The number of a stream in front of it is no word.
+                if cut.word.text.bytes().all(|byte| byte.is_ascii_digit()) {
+                    cut.word = Word::default();
+                    cut.begun = false;
+                }
+                cut.end_word();
+                cut.written = true;
+                while rest.next_if(|c| matches!(c, '>' | '&' | '|')).is_some() {}
+            }
+            '#' if !cut.begun => while rest.next_if(|c| *c != '\n').is_some() {},
+            '$' => {
+                cut.begun = true;
+                cut.variable(&mut rest);
+            }
+            '*' | '?' => {
+                cut.begun = true;
+                cut.word.computed = true;
+            }
+            c if c.is_whitespace() => cut.end_word(),
+            c => {
+                cut.begun = true;
+                cut.word.text.push(c);
+            }
+        }
+    }
+    cut.end_command();
+    cut.commands
+}
+
+#[derive(Default)]
+struct Cut {
+    commands: Vec<Simple>,
+    simple: Simple,
+    word: Word,
+    /// True within a word, which may be empty so far.
+    begun: bool,
+    /// True if the word is a file that is written to.
+    written: bool,
+}
+
+impl Cut {
+    /// Leaves a variable out. The folder that the command works in is known, all others are not.
+    fn variable(&mut self, rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+        let braced = rest.next_if_eq(&'{').is_some();
+        let mut name = String::new();
+        while let Some(c) = rest.next_if(|c| match braced {
+            true => *c != '}',
+            false => c.is_ascii_alphanumeric() || *c == '_',
+        }) {
+            name.push(c);
+        }
+        if braced {
+            rest.next();
+        }
+        match name == "PWD" && self.word.text.is_empty() {
+            true => self.word.text.push('.'),
+            false => self.word.computed = true,
+        }
+    }
+
+    fn end_word(&mut self) {
+        let word = std::mem::take(&mut self.word);
+        if self.begun && !self.written {
+            self.simple.words.push(word);
+        }
+        self.written &= !self.begun;
+        self.begun = false;
+    }
+
+    fn end_command(&mut self) {
+        self.end_word();
+        self.written = false;
+        let simple = std::mem::take(&mut self.simple);
+        if !simple.words.is_empty() {
+            self.commands.push(simple);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(words: &[&str]) -> Vec<String> {
+        contents(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn b_20_every_argument_may_name_a_file_and_a_bare_program_does_not() {
+        assert_eq!(of(&["work.sh"]), Vec::<String>::new());
+        assert_eq!(of(&["./work.sh", "data.json"]), ["./work.sh", "data.json"]);
+        assert_eq!(of(&["python3", "-u", "a.py"]), ["a.py"]);
+        assert_eq!(of(&["tool", "--file=b.yaml"]), ["b.yaml"]);
+        let module = of(&["python3", "-m", "tools.check"]);
+        assert!(module.contains(&"tools/check.py".to_owned()), "{module:?}");
+    }
+
+    #[test]
+    fn b_20_within_a_shell_what_is_run_counts() {
+        for (text, files) in [
+            ("./a.sh && sh b.sh; cat c > ./d", &["./a.sh", "b.sh"][..]),
+            ("X=1 ./a.sh 2>&1 | tee log", &["./a.sh"]),
+            ("if test -e go; then . ./env; fi", &["./env"]),
+            ("cd sub && ./a.sh", &["./a.sh", "sub/./a.sh"]),
+            ("(cd a; ./x); (cd b && ./y)", &["./x", "a/./x", "./y", "a/./y", "b/./y", "a/b/./y"]),
+            ("make -C sub/dir check", &["check", "sub/dir/check"]),
+            ("sh -c \"sh 'b c.sh'\"", &["b c.sh"]),
+            ("sh < run.sh", &["run.sh"]),
+            ("touch begun; while [ ! -e go ]; do sleep 0.01; done", &[]),
+            ("\"$HOME\"/x $(./y) `./z`", &["./y", "./z"]),
+            ("exec \"$PWD/x\" && ${PWD}/y", &["./x", "./y"]),
+            ("# ./no\n./yes", &["./yes"]),
+            ("echo './no'", &[]),
+        ] {
+            let found = of(&["sh", "-c", text]);
+            assert_eq!(found, files, "{text}");
+        }
+    }
+
+    #[test]
+    fn s4_07_what_is_looked_at_in_a_pipe_may_be_run() {
+        let words = |text: &str| ["sh", "-c", text].map(str::to_owned);
+        let role = |text: &str| {
+            let found = mentions(&words(text)).files;
+            found.iter().find(|file| file.path == "a.txt").map(|file| file.role)
+        };
+        assert_eq!(role("grep -q x a.txt || exit 1"), Some(Role::Looks));
+        assert_eq!(role("cat a.txt | sh"), Some(Role::Takes));
+        assert_eq!(role("echo x > a.txt"), None);
+    }
+}
