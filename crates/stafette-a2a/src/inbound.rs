@@ -140,11 +140,14 @@ async fn answer(
         Some(Err(error)) => return Err(A2AError::invalid_params(error.to_string())),
         None => task::question(&state),
     };
-    let Some(asked) = asked.map(|handoff| handoff.id) else {
+    let Some(asked) = asked else {
         return Err(A2AError::unsupported_operation(
             "the task is being worked on and asks nothing; send a message when it does",
         ));
     };
+    let right = asked.offer.question.as_ref().map_or(Right::Answer, Right::to_answer);
+    caller.who.may(right).map_err(denied)?;
+    let asked = asked.id;
     if words.text.is_empty() && words.values.is_empty() {
         return Err(A2AError::invalid_params("the answer is empty"));
     }

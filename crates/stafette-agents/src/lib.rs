@@ -140,6 +140,17 @@ pub struct Confined {
 }
 
 impl Job {
+    /// The program that carries the turn out and its arguments, as far as the workflow says them.
+    #[must_use]
+    pub fn command(&self) -> Vec<String> {
+        let of_profile = |profile: &Profile| profile.command(self.agent.runner).map(<[_]>::to_vec);
+        match (&self.agent.script, self.agent.command.is_empty()) {
+            (Some(script), _) => vec!["stafette".to_owned(), "play".to_owned(), script.clone()],
+            (None, false) => self.agent.command.clone(),
+            (None, true) => self.profile.as_ref().and_then(of_profile).unwrap_or_default(),
+        }
+    }
+
     /// A command with the words that have to stand in front of it.
     pub(crate) fn within(&self, command: &[OsString]) -> Vec<OsString> {
         let prefix = self.confined.as_ref().map(|confined| confined.prefix.as_slice());

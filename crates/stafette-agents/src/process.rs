@@ -36,6 +36,9 @@ const HARMLESS_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
 /// The variable that carries the idempotency key of the turn.
 pub(crate) const KEY: &str = "STAFETTE_KEY";
 
+/// The variables that only the processes of agents have. One that is taken away leaves the others.
+pub(crate) const MARKS: [&str; 4] = [KEY, GROUP, "STAFETTE_AGENT", "STAFETTE_HANDOFF"];
+
 /// The number of generations in which a process is looked for; deeper descendants are none of ours.
 const DEPTH: usize = 64;
 

@@ -67,6 +67,13 @@ pub fn marked(process: i32, socket: &Path) -> Option<(TurnKey, AgentName)> {
 #[must_use]
 pub fn in_session() -> bool {
     let own = rustix::process::getpid().as_raw_pid();
-    std::env::var_os(process::KEY).is_some()
-        || process::lineage(own).any(|ancestor| process::given(ancestor, process::KEY).is_some())
+    process::MARKS.iter().any(|mark| std::env::var_os(mark).is_some()) || is_agents(own)
+}
+
+/// True if a process, or one that started it, was started for an agent, of whatever project.
+#[must_use]
+pub fn is_agents(process: i32) -> bool {
+    let is_marked =
+        |process: i32| process::MARKS.iter().any(|mark| process::given(process, mark).is_some());
+    process::lineage(process).any(is_marked)
 }

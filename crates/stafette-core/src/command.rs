@@ -39,6 +39,8 @@ pub struct Mentions {
     pub files: Vec<Mention>,
     /// The programs that are started, without their folders.
     pub programs: BTreeSet<String>,
+    /// True if a shell computes the name of a file that is run.
+    pub runs_computed: bool,
 }
 
 /// A word of a command that may name a file.
@@ -89,8 +91,8 @@ pub fn contents(command: &[String]) -> Vec<String> {
 }
 
 impl Mentions {
-    /// Reads one simple command. `piped` is set within the text of a shell: true where a pipe makes
-    /// out of what is looked at something that is run.
+    /// Reads one simple command. `piped` is set within the text of a shell: true where what it looks
+    /// at is run at the end of a pipe.
     fn read(
         &mut self,
         words: &[Word],
@@ -114,11 +116,13 @@ impl Mentions {
         }
         let role = match name.as_str() {
             "cd" => return go_to(arguments, folders),
-            name if RUNNERS.contains(&name) => Role::Runs,
-            name if LOOKING.contains(&name) && piped != Some(true) => Role::Looks,
+            name if is_runner(name) || piped == Some(true) => Role::Runs,
+            name if LOOKING.contains(&name) => Role::Looks,
             _ => Role::Takes,
         };
-        self.programs.insert(name);
+        self.programs.insert(name.clone());
+        self.runs_computed |=
+            program.computed || (role == Role::Runs && arguments.iter().any(|word| word.computed));
         let mut folders = folders.clone();
         let mut before = "";
         for word in arguments {
@@ -137,6 +141,11 @@ impl Mentions {
             if !is_text {
                 self.argument(word, &folders, role, outer);
             }
+            // A folder is run by a file in it.
+            if name.starts_with("python") && !word.text.starts_with('-') {
+                let file = within(&word.text, "__main__.py");
+                self.add(&file, &folders, role, outer, word.computed);
+            }
             if depth > 0 && (is_text || may_be) {
                 self.text(&word.text, &folders, depth - 1);
             }
@@ -145,11 +154,15 @@ impl Mentions {
 
     /// Takes a word that is, or in which stand, the names of files.
     fn argument(&mut self, word: &Word, folders: &[String], role: Role, outer: bool) {
-        if !word.text.starts_with('-') {
+        let option = word.text.strip_prefix('-');
+        if option.is_none() {
             self.add(&word.text, folders, role, outer, word.computed);
         }
-        let parts = word.text.split(['=', ':', ',', '@']).filter(|part| *part != word.text);
-        for part in parts.filter(|part| !part.starts_with('-')) {
+        // A value can follow the letter of an option at once.
+        let value = option.filter(|option| !option.starts_with('-') && !option.contains('='));
+        let value = value.and_then(|option| option.get(1..));
+        let parts = word.text.split(['=', ':', ',', '@', '!']).filter(|part| *part != word.text);
+        for part in parts.chain(value).filter(|part| !part.starts_with('-')) {
             self.add(part, folders, role, outer, word.computed);
         }
     }
@@ -164,10 +177,20 @@ impl Mentions {
     /// Reads the text of a shell.
     fn text(&mut self, text: &str, folders: &[String], depth: usize) {
         let mut folders = folders.to_vec();
-        for simple in commands(text) {
-            self.read(&simple.words, &mut folders, Some(simple.piped), depth);
+        let commands = commands(text);
+        // What is looked at can be run at the end of a pipe.
+        let runs = |simple: &Simple| {
+            simple.piped && simple.words.first().is_some_and(|word| is_runner(&word.text))
+        };
+        let is_run = commands.iter().any(runs);
+        for simple in &commands {
+            self.read(&simple.words, &mut folders, Some(simple.piped && is_run), depth);
         }
     }
+}
+
+fn is_runner(program: &str) -> bool {
+    RUNNERS.contains(&program.rsplit('/').next().unwrap_or_default())
 }
 
 /// Adds the folder that the first argument leads to, from each that was there before.
@@ -270,7 +293,7 @@ fn commands(text: &str) -> Vec<Simple> {
                 cut.begun = true;
                 cut.variable(&mut rest);
             }
-            '*' | '?' => {
+            '*' | '?' | '{' if c != '{' || cut.begun => {
                 cut.begun = true;
                 cut.word.computed = true;
             }
@@ -347,7 +370,7 @@ mod tests {
     fn b_20_every_argument_may_name_a_file_and_a_bare_program_does_not() {
         assert_eq!(of(&["work.sh"]), Vec::<String>::new());
         assert_eq!(of(&["./work.sh", "data.json"]), ["./work.sh", "data.json"]);
-        assert_eq!(of(&["python3", "-u", "a.py"]), ["a.py"]);
+        assert_eq!(of(&["node", "--trace", "a.js"]), ["a.js"]);
         assert_eq!(of(&["tool", "--file=b.yaml"]), ["b.yaml"]);
         let module = of(&["python3", "-m", "tools.check"]);
         assert!(module.contains(&"tools/check.py".to_owned()), "{module:?}");
@@ -376,6 +399,31 @@ mod tests {
     }
 
     #[test]
+    fn b_20_files_are_found_however_they_are_named() {
+        for words in [
+            &["env", "-C", "s", "./a.sh"][..],
+            &["make", "-fs/a.sh"],
+            &["env", "BASH_ENV=s/a.sh", "bash", "-c", "true"],
+            &["git", "-c", "alias.x=!s/a.sh", "x"],
+            &["sh", "-c", "cat s/a.sh | sh"],
+            &["sh", "-c", "sh \"$PWD\"/s/a.sh"],
+        ] {
+            let found = of(words);
+            let is_it = |path: &String| path.replace("./", "") == "s/a.sh";
+            assert!(found.iter().any(is_it), "{words:?}: {found:?}");
+        }
+        assert!(of(&["python3", "s"]).contains(&"s/__main__.py".to_owned()));
+        for text in ["F=s/a.sh; sh $F", "sh s/*.sh", "s/{a,b}.sh", "$(echo s/a.sh)"] {
+            let words = ["sh", "-c", text].map(str::to_owned);
+            assert!(mentions(&words).runs_computed, "{text}");
+        }
+        for text in ["make test", "cargo test && ./a.sh", "cat a | wc -l", "{ ./a.sh; }"] {
+            let words = ["sh", "-c", text].map(str::to_owned);
+            assert!(!mentions(&words).runs_computed, "{text}");
+        }
+    }
+
+    #[test]
     fn s4_07_what_is_looked_at_in_a_pipe_may_be_run() {
         let words = |text: &str| ["sh", "-c", text].map(str::to_owned);
         let role = |text: &str| {
@@ -383,7 +431,8 @@ mod tests {
             found.iter().find(|file| file.path == "a.txt").map(|file| file.role)
         };
         assert_eq!(role("grep -q x a.txt || exit 1"), Some(Role::Looks));
-        assert_eq!(role("cat a.txt | sh"), Some(Role::Takes));
+        assert_eq!(role("cat a.txt | sh"), Some(Role::Runs));
+        assert_eq!(role("cat a.txt | wc"), Some(Role::Looks));
         assert_eq!(role("echo x > a.txt"), None);
     }
 }

@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_agents::tell;
 use stafette_core::change::Author;
+use stafette_core::handoff::{About, Question};
+use stafette_core::workflow::Budget;
 use stafette_core::{AgentName, HandoffId, RunId};
 
 use crate::{Engine, EngineError};
@@ -90,6 +92,25 @@ impl Right {
             Right::Answer => "answer",
             Right::Decide => "decide",
             Right::Admin => "admin",
+        }
+    }
+
+    /// Returns the right that an answer to this question needs. Questions of the system decide about
+    /// money, agents and changes; those of agents ask for information.
+    #[must_use]
+    pub fn to_answer(question: &Question) -> Right {
+        match question.about {
+            About::Inputs => Right::Answer,
+            _ => Right::Decide,
+        }
+    }
+
+    /// Returns the right that a run with this budget needs, where another is usual.
+    #[must_use]
+    pub fn to_begin(budget: &Budget, usual: &Budget) -> Right {
+        match budget.money <= usual.money && budget.tokens <= usual.tokens {
+            true => Right::Run,
+            false => Right::Decide,
         }
     }
 
@@ -236,7 +257,9 @@ impl Engine {
             let (turn, agent) = tell::marked(process, &self.settings().socket)?;
             Some(Caller::Agent { run: turn.run, agent, handoff: None })
         };
-        at_work.or_else(in_terminal).or_else(marked)
+        // It may be of another project, or hide some of its variables.
+        let unknown = || tell::is_agents(process).then_some(Caller::Nobody);
+        at_work.or_else(in_terminal).or_else(marked).or_else(unknown)
     }
 
     /// Returns the agent whose turn has this token, for a process of its session.

@@ -23,6 +23,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::confine::{Confinement, confine};
 use crate::context::EngineContext;
 use crate::engine::Settings;
+use crate::gate::Gate;
 use crate::interceptor::{ALERT, HookDecision, Interceptor};
 use crate::place::Places;
 use crate::task::{Message, Shown};
@@ -65,7 +66,7 @@ impl Sessions {
         queue: &mpsc::WeakSender<Message>,
         shown: &watch::Sender<Shown>,
     ) {
-        let EngineContext { settings, places, terminals, interceptor, agents, .. } = context;
+        let EngineContext { settings, places, terminals, interceptor, agents, gate, .. } = context;
         for key in plan.stop {
             if let Some(words) = self.out.remove(&key) {
                 // The session is gone if it gave its result: then there is nothing to stop.
@@ -116,8 +117,6 @@ impl Sessions {
             let settings = settings.clone();
             let told = self.told.clone();
             let agents = Arc::clone(agents);
-            let interceptor =
-                interceptor.clone().map(|interceptor| (interceptor, run.workflow.clone()));
             let (here, gone) = watch::channel(());
             let earlier = self.latest.insert(job.order.key.handoff, gone);
             let pump = Pump {
@@ -132,7 +131,9 @@ impl Sessions {
                 told,
                 agents,
                 rules: run.workflow.change_rules(),
-                interceptor,
+                interceptor: interceptor.clone(),
+                gate: gate.clone(),
+                workflow: run.workflow.clone(),
                 queue,
                 lease: Duration::from_millis(run.workflow.limits.lease.0),
                 shown: shown.subscribe(),
@@ -230,8 +231,11 @@ struct Pump {
     agents: Arc<dyn Agents>,
     /// The rules for changes that it proposes.
     rules: ChangeRules,
-    /// The interceptor to ask before the session begins, and the workflow that it checks against.
-    interceptor: Option<(Arc<dyn Interceptor>, Arc<Workflow>)>,
+    /// The interceptor to ask before the session begins.
+    interceptor: Option<Arc<dyn Interceptor>>,
+    /// Knows the files that were trusted.
+    gate: Option<Arc<dyn Gate>>,
+    workflow: Arc<Workflow>,
     queue: mpsc::Sender<Message>,
     /// The time for which an earlier delivery of the turn may continue on its own.
     lease: Duration,
@@ -271,8 +275,11 @@ impl Pump {
             Err(message) => return self.does_not_start(FailureKind::Fatal, message).await,
         };
         let (folder, order) = (job.folder.clone(), job.order.clone());
-        if let Some((interceptor, workflow)) = &self.interceptor {
-            let asked = interceptor.before_turn(workflow, &job.order, &folder);
+        if let Err(why) = self.is_trusted(&job) {
+            return self.does_not_start(FailureKind::Fatal, why).await;
+        }
+        if let Some(interceptor) = &self.interceptor {
+            let asked = interceptor.before_turn(&self.workflow, &job.order, &folder);
             let verdict = tokio::select! {
                 biased;
                 // No session has begun, so there is nothing to permit.
@@ -469,6 +476,17 @@ impl Pump {
                 format!("{} is in its sandbox, but not all of it holds:\n{gaps}", self.agent);
             self.tell(Input::Alert { code, message }).await;
         }
+    }
+
+    /// Checks that the files of the agent's command, and of the hooks before it, were trusted: an
+    /// agent before it may have changed them.
+    fn is_trusted(&self, job: &Job) -> Result<(), String> {
+        let Some(gate) = &self.gate else { return Ok(()) };
+        let hooks = self.workflow.hooks.iter().filter(|hook| hook.is_before());
+        for hook in hooks {
+            gate.trusts_command(&self.workflow, &hook.command, &self.settings.project)?;
+        }
+        gate.trusts_command(&self.workflow, &job.command(), &job.folder)
     }
 
     async fn does_not_start(&self, kind: FailureKind, message: String) {

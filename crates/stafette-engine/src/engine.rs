@@ -524,6 +524,13 @@ impl Engine {
         self.lock().values().filter(waits).count()
     }
 
+    /// Returns the stopped runs that would not continue, each with the reason.
+    #[must_use]
+    pub fn untrusted_runs(&self) -> Vec<(RunId, String)> {
+        let stopped = self.living().into_iter().filter(|run| self.is_stopped(run.id));
+        stopped.filter_map(|run| Some((run.id, self.trusts(&run.workflow).err()?))).collect()
+    }
+
     /// True if a run that is not over waits to be continued.
     pub(crate) fn is_stopped(&self, run: RunId) -> bool {
         let waits = |handle: &Handle| self.is_held() || handle.shown.borrow().is_stopped;
@@ -569,7 +576,9 @@ impl Engine {
         self.learn_variables(&driver.run().workflow);
         let (queue, receiver) = mpsc::channel(QUEUE);
         let run_now = Arc::new(driver.run().clone());
-        let shown = Shown { run: run_now, trouble: None, is_stopped: false };
+        // Until it may continue.
+        let is_stopped = matches!(first, First::Adopt { .. });
+        let shown = Shown { run: run_now, trouble: None, is_stopped };
         let (show, shown) = watch::channel(shown);
         let task = Task {
             driver,

@@ -3,6 +3,7 @@
 //! whether a workflow is trusted.
 
 use std::fmt::Debug;
+use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -38,6 +39,21 @@ pub trait Gate: Debug + Send + Sync {
     /// The reason why not, and what to do; nothing of the run is started.
     fn trusts(&self, workflow: &Workflow) -> Result<(), String> {
         let _ = workflow;
+        Ok(())
+    }
+
+    /// Checks that the files which a command of this workflow names are those that were trusted, in
+    /// the folder that it starts in: asked before every start, as an agent may have changed them.
+    ///
+    /// # Errors
+    /// The reason why not, and what to do; the command is not started.
+    fn trusts_command(
+        &self,
+        workflow: &Workflow,
+        command: &[String],
+        folder: &Path,
+    ) -> Result<(), String> {
+        let _ = (workflow, command, folder);
         Ok(())
     }
 

@@ -60,6 +60,19 @@ impl Engine {
         self.gate().map_or(Ok(()), |gate| gate.trusts(workflow))
     }
 
+    /// Checks that the files which a command names are those that were trusted.
+    ///
+    /// # Errors
+    /// The reason why not.
+    pub fn trusts_command(
+        &self,
+        workflow: &Workflow,
+        command: &[String],
+        folder: &Path,
+    ) -> Result<(), String> {
+        self.gate().map_or(Ok(()), |gate| gate.trusts_command(workflow, command, folder))
+    }
+
     /// Asks whether a run may begin, and returns the alerts for it.
     pub(crate) async fn ask(&self, created: &RunCreated) -> Result<Vec<String>, EngineError> {
         let RunCreated { run, workflow, request, by, .. } = created;

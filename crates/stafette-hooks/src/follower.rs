@@ -223,8 +223,14 @@ impl Call {
     async fn make(&self, engine: &Engine, project: &std::path::Path) {
         for index in &self.hooks {
             let hook = &self.workflow.hooks[*index];
+            // An agent may have changed its files since the run began.
+            let trusted = engine.trusts_command(&self.workflow, &hook.command, project);
+            let outcome = match trusted {
+                Ok(()) => command::run(hook, project, &self.input).await,
+                Err(why) => Outcome::Broken { why },
+            };
             // The event has already happened: a refusal is treated as a failure.
-            let why = match command::run(hook, project, &self.input).await {
+            let why = match outcome {
                 Outcome::Passed => continue,
                 Outcome::Refused { why } => format!("it says no, too late: {why}"),
                 Outcome::Broken { why } => why,

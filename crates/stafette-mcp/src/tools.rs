@@ -1,6 +1,7 @@
 //! The tools, one per file. A new tool is a file here and a line in [`all`].
 
 mod accept;
+mod answer;
 mod assess;
 mod briefing;
 mod calendar_read;
@@ -13,6 +14,7 @@ mod handoff;
 mod history_append;
 mod history_read;
 mod history_search;
+mod inbox;
 mod insights_create;
 mod insights_list;
 mod lock;
@@ -113,6 +115,8 @@ pub(crate) fn all() -> &'static [Entry] {
             entry::<accept::Tool>(),
             entry::<status::Tool>(),
             entry::<start_run::Tool>(),
+            entry::<inbox::Tool>(),
+            entry::<answer::Tool>(),
             entry::<history_append::Tool>(),
             entry::<history_read::Tool>(),
             entry::<history_search::Tool>(),

@@ -78,14 +78,17 @@ async fn answer(
         return Err(Problem::new(422, "empty_answer", "The answer is empty"));
     }
     let (run, handoff) = find(&edge, &question).await?;
+    let state = edge.engine.state(run).await?;
+    let asked = state.handoff(handoff).and_then(|asked| asked.offer.question.as_ref());
+    principal.may(asked.map_or(Right::Answer, Right::to_answer))?;
     let by = principal.signed(by);
     match edge.engine.send(run, Input::Answer { handoff, values, text, by }).await? {
         Reply::Answered => {}
         Reply::Unfit { complaints } => {
             let problem = Problem::new(422, "unfit_answer", "The answer is not what was asked for");
-            let state = edge.engine.state(run).await?;
-            let asked = state.handoff(handoff).and_then(|asked| asked.offer.question.as_ref());
-            let with = asked.map(|question| question.answer_with.as_str()).unwrap_or_default();
+            let options = asked.map(|question| question.options.join("|")).unwrap_or_default();
+            let with = asked.map(|question| question.answer_with.clone()).unwrap_or_default();
+            let with = if with.is_empty() { options } else { with };
             let fix = format!("stafette answer {} {with}", handoff.0);
             return Err(problem.because(complaints.join("; ")).fix(fix));
         }

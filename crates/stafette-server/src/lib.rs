@@ -285,17 +285,30 @@ fn daemon() -> ApiRouter<Edge> {
         .api_route("/v1/continue", post_with(continue_runs, go_on))
 }
 
-/// The runs that were stopped continue.
+/// The runs that were stopped continue, if they may.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Continued {
-    /// The number of runs that were stopped.
+    /// The number of runs that continue.
     runs: usize,
+    /// The runs that stay stopped.
+    stopped: Vec<StaysStopped>,
+}
+
+/// A run that stays stopped.
+#[derive(Debug, Serialize, JsonSchema)]
+struct StaysStopped {
+    /// Id of the run.
+    run: stafette_core::RunId,
+    /// Reason why, and what to do.
+    why: String,
 }
 
 async fn continue_runs(axum::extract::State(edge): axum::extract::State<Edge>) -> Json<Continued> {
-    let runs = edge.engine.stopped_runs();
+    let all = edge.engine.stopped_runs();
+    let stopped = edge.engine.untrusted_runs().into_iter();
+    let stopped: Vec<_> = stopped.map(|(run, why)| StaysStopped { run, why }).collect();
     edge.engine.release();
-    Json(Continued { runs })
+    Json(Continued { runs: all.saturating_sub(stopped.len()), stopped })
 }
 
 /// Confirms that the daemon ends.

@@ -108,11 +108,11 @@ impl Principal {
         Err(Problem::new(403, code, denied.to_string()).because(why))
     }
 
-    /// Returns the name that the caller gave; the caller's own name if it is empty or the caller is
-    /// an agent of a run, which signs as nobody else.
+    /// Returns the name that the caller gave; the caller's own name if it is empty, or the caller is
+    /// no person who decides: agents and assistants sign as nobody else.
     #[must_use]
     pub fn signed(&self, name: String) -> String {
-        match name.is_empty() || self.caller.run().is_some() {
+        match name.is_empty() || self.caller.may(Right::Decide).is_err() {
             true => self.name.clone(),
             false => name,
         }

@@ -198,7 +198,9 @@ mod tests {
         - **agent's token**: an agent that connects on its own, with a token made by `--agent`\n\
         - **nobody**: a caller without credentials\n\n\
         An agent with the right `take_part` acts for itself alone: in its own turn and run, in its own \
-        name, and as far as its role allows. `shared` is what its role may read.\n\n";
+        name, and as far as its role allows. `shared` is what its role may read.\n\n\
+        With `answer` one answers what agents ask. The questions of the system (money, failures, \
+        permissions, changes), and runs with a larger budget than the workflow's, need `decide`.\n\n";
 
     #[test]
     fn b_21_the_table_in_the_repository_is_what_is_declared() {

@@ -161,6 +161,7 @@ async fn start(
     let mut budget = workflow.budget.clone();
     budget.money = start.budget.unwrap_or(budget.money);
     budget.tokens = start.tokens.unwrap_or(budget.tokens);
+    principal.may(Right::to_begin(&budget, &workflow.budget))?;
     let by = principal.signed(start.by);
     let (request, inputs) = (start.request, start.inputs);
     let asked = (request, budget, &inputs);

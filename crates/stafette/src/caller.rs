@@ -8,7 +8,7 @@ use crate::exit::Failure;
 pub(crate) fn check(command: &Command) -> Result<(), Failure> {
     match is_for_people(command) && stafette_agents::tell::in_session() {
         true => Err(Failure::failed("This is for a person, and this process is an agent's")
-            .why("it was started in an agent's turn: STAFETTE_KEY is set for it, or for a process that started it")
+            .why("it was started in an agent's turn: STAFETTE_KEY or the like is set for it, or for a process that started it")
             .fix("take part with `stafette emit`, `stafette mcp` and `stafette lock`, and hand to `human` what a person has to decide")),
         false => Ok(()),
     }
@@ -34,6 +34,7 @@ fn is_for_people(command: &Command) -> bool {
         | Command::Undo(_)
         | Command::Renew(_)
         | Command::Init(_)
+        | Command::Replay(_)
         | Command::Tidy(_) => true,
         Command::State { action } => action.is_some(),
         Command::Changes(changes) => {

@@ -47,7 +47,10 @@ mod up;
 mod validate;
 mod why;
 
+use serde::Deserialize;
+use stafette_core::RunId;
 use stafette_core::clean::Clean;
+use stafette_engine::RunView;
 
 use crate::cli::{Cli, Command};
 use crate::daemon;
@@ -189,19 +192,42 @@ pub(crate) fn segment(text: &str) -> String {
         .collect()
 }
 
-/// The number of unfinished runs that wait to be continued.
-pub(crate) async fn stopped_runs(client: &crate::client::Client) -> Result<u64, Failure> {
-    let health: serde_json::Value = client.get("/healthz").await?;
-    Ok(health["stopped_runs"].as_u64().unwrap_or(0))
+/// The runs that were stopped, once those that may continue do.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Continued {
+    /// The number of runs that continue.
+    pub(crate) runs: usize,
+    /// The runs that stay stopped.
+    pub(crate) stopped: Vec<StaysStopped>,
 }
 
-/// Tells that stopped runs continue with what was asked for.
-pub(crate) fn say_continued(context: &Context, runs: u64) {
-    match runs {
+/// A run that stays stopped, and why.
+#[derive(Debug, Deserialize)]
+pub(crate) struct StaysStopped {
+    pub(crate) run: RunId,
+    pub(crate) why: String,
+}
+
+/// Lets stopped runs continue, and says which do; nothing about the run that is asked for itself.
+pub(crate) async fn continue_runs(
+    context: &Context,
+    client: &crate::client::Client,
+    own: Option<&RunView>,
+) -> Result<Continued, Failure> {
+    let told: Continued = client.post("/v1/continue", &serde_json::json!({})).await?;
+    let stays = |run: &RunId| told.stopped.iter().any(|stopped| stopped.run == *run);
+    let own_goes = own.is_some_and(|own| own.stopped && !stays(&own.run));
+    match told.runs.saturating_sub(usize::from(own_goes)) {
         0 => {}
         1 => context.output.say("1 stopped run continues"),
         runs => context.output.say(format!("{runs} stopped runs continue")),
     }
+    for StaysStopped { run, why } in &told.stopped {
+        if own.is_none_or(|own| own.run != *run) {
+            context.output.say(format!("the run {} stays stopped: {why}", run.short()));
+        }
+    }
+    Ok(told)
 }
 
 /// Connects to the daemon of the present project, and starts it when none runs. Prints a notice
@@ -209,12 +235,15 @@ pub(crate) fn say_continued(context: &Context, runs: u64) {
 pub(crate) async fn daemon(context: &Context) -> Result<crate::client::Client, Failure> {
     let client = daemon::reach(&context.project()?).await?;
     let health: serde_json::Value = client.get("/healthz").await?;
+    // Those that stay stopped when the others continue are not trusted.
+    let (one, more) = match health["held"] == true {
+        true => ("`stafette up` continues it", "`stafette up` continues them"),
+        false => ("`stafette why` says what to do", "`stafette status` says which"),
+    };
     match health["stopped_runs"].as_u64().unwrap_or(0) {
         0 => {}
-        1 => context.output.say("1 run is stopped: `stafette up` continues it"),
-        stopped => {
-            context.output.say(format!("{stopped} runs are stopped: `stafette up` continues them"));
-        }
+        1 => context.output.say(format!("1 run is stopped: {one}")),
+        stopped => context.output.say(format!("{stopped} runs are stopped: {more}")),
     }
     if let Some(damaged) = health["damaged_runs"].as_u64().filter(|damaged| *damaged > 0) {
         let runs = crate::output::count(usize::try_from(damaged).unwrap_or(usize::MAX), "run");

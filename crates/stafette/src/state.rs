@@ -26,7 +26,7 @@ use crate::project::{hex, user};
 pub(crate) const LOCAL: &str = ".stafette";
 
 /// The file that says which folder a state was made for.
-const OWNER: &str = "project.json";
+pub(crate) const OWNER: &str = "project.json";
 
 /// The longest path that a socket may have everywhere, with some room.
 const SOCKET_PATH: usize = 100;

@@ -4,11 +4,11 @@
 //! the files that its commands name, and its powers, so that the next look shows what changed.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use stafette_agents::profile::{Profile, resumed};
 use stafette_agents::scripted::{Script, Step};
 use stafette_core::Workflow;
@@ -37,6 +37,13 @@ pub(crate) struct Inspected {
     files: BTreeMap<String, String>,
     /// The files that agents' scripts run. They may come into being by the agents' work.
     scripted: BTreeMap<String, String>,
+}
+
+impl Inspected {
+    /// The paths of the files that commands name.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &String> {
+        self.files.keys().chain(self.scripted.keys())
+    }
 }
 
 /// A power, and the files that it names.
@@ -68,6 +75,7 @@ impl Shown {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Grant {
     hash: String,
+    folder: Option<String>,
     #[serde(default)]
     files: BTreeMap<String, String>,
     #[serde(default)]
@@ -92,28 +100,69 @@ pub(crate) fn is_trusted(project: &Project, loaded: &Loaded) -> bool {
     inspect(project, &loaded.workflow).is_ok_and(|now| changed(&grant, &now).is_empty())
 }
 
-/// The hash of a workflow that a run has kept, with all files that it names as they are now.
-pub(crate) fn digest(project: &Project, workflow: &Workflow) -> Result<String, Failure> {
-    let files = inspect(project, workflow)?.files;
-    let text = serde_json::to_vec(&(project.digest(workflow)?, files));
-    Ok(hex(&Sha256::digest(text.expect("our own types are JSON"))))
+/// A workflow that a run keeps, and the files that its commands name.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    /// The hash of the workflow with its scripts and profiles.
+    pub(crate) workflow: String,
+    /// The hash of each file, by its path.
+    files: BTreeMap<String, String>,
 }
 
-/// Trusts the workflow as it is now.
-pub(crate) fn trust(project: &Project, loaded: &Loaded) -> Result<(), Failure> {
-    let now = inspect(project, &loaded.workflow)?;
-    let powers = now.powers.iter().map(Shown::line).collect();
-    let files = now.files.into_iter().chain(now.scripted).collect();
-    let mut all = read();
-    let grant = Grant { hash: loaded.hash.clone(), files, powers };
-    let path = path();
-    let write = || -> std::io::Result<()> {
-        all.insert(name(project), serde_json::to_value(grant)?);
-        stafette_disk::replace(&path, serde_json::to_string_pretty(&all)?)
-    };
-    write().map_err(|error| {
+impl Kept {
+    /// The first of these files that is another one.
+    pub(crate) fn changed(&self, files: &BTreeMap<String, String>) -> Option<String> {
+        let mut files = files.iter();
+        files
+            .find(|(path, hash)| self.files.get(*path) != Some(*hash))
+            .map(|(path, _)| path.clone())
+    }
+}
+
+/// A workflow that a run keeps, with all files that it names as they are now.
+pub(crate) fn kept(project: &Project, workflow: &Workflow) -> Result<Kept, Failure> {
+    let files = inspect(project, workflow)?.files;
+    Ok(Kept { workflow: project.digest(workflow)?, files })
+}
+
+/// The hashes of the files that one command names, in the folder that it starts in.
+pub(crate) fn files(
+    project: &Project,
+    workflow: &Workflow,
+    command: &[String],
+    folder: &Path,
+) -> Result<BTreeMap<String, String>, Failure> {
+    let named = Finder::new(project, workflow, folder).files(command)?;
+    Ok(named.iter().filter_map(Named::entry).collect())
+}
+
+/// Trusts the workflow as it was shown: what has changed since is not trusted.
+pub(crate) fn trust(project: &Project, loaded: &Loaded, shown: &Inspected) -> Result<(), Failure> {
+    let powers = shown.powers.iter().map(Shown::line).collect();
+    let files = shown.files.clone().into_iter().chain(shown.scripted.clone()).collect();
+    let grant = Grant { hash: loaded.hash.clone(), folder: folder(project), files, powers };
+    let grant = serde_json::to_value(grant).expect("our own types are JSON");
+    change(|all| drop(all.insert(name(project), grant)))
+}
+
+/// Ends the trust in this folder.
+pub(crate) fn end(project: &Project) -> Result<(), Failure> {
+    change(|all| drop(all.remove(&name(project))))
+}
+
+fn change(change: impl FnOnce(&mut BTreeMap<String, Value>)) -> Result<(), Failure> {
+    let (path, mut all) = (path(), read());
+    change(&mut all);
+    let text = serde_json::to_string_pretty(&all).expect("our own types are JSON");
+    stafette_disk::replace(&path, text).map_err(|error| {
         Failure::failed(format!("{} cannot be written", path.display())).because(&error)
     })
+}
+
+/// The folder itself, whatever lies at its path later.
+fn folder(project: &Project) -> Option<String> {
+    let found = std::fs::metadata(&project.root).ok()?;
+    Some(format!("{}:{}", found.dev(), found.ino()))
 }
 
 pub(crate) fn refusal(project: &Project, loaded: &Loaded) -> Failure {
@@ -158,8 +207,7 @@ pub(crate) fn inspect(project: &Project, workflow: &Workflow) -> Result<Inspecte
     let library = project.profiles();
     let profile =
         |name: &str, runner: Runner| Some(resumed(library.get(name)?.command(runner)?, &[], None));
-    let mut found =
-        Finder { project, own: workflow.own.as_ref().map(|own| &own.program), total: 0 };
+    let mut found = Finder::new(project, workflow, &project.root);
     let mut powers = powers::powers(workflow, &profile);
     for (name, text) in &workflow.profiles {
         let place = format!("profile {name}");
@@ -172,8 +220,9 @@ pub(crate) fn inspect(project: &Project, workflow: &Workflow) -> Result<Inspecte
     let mut inspected =
         Inspected { powers: Vec::new(), files: BTreeMap::new(), scripted: BTreeMap::new() };
     for mut power in powers {
-        found.mark_links(&mut power);
+        inspected.files.extend(found.follow_links(&mut power));
         let files = found.files(&power.command)?;
+        found.mark_files(&mut power, &files);
         inspected.files.extend(files.iter().filter_map(Named::entry));
         inspected.powers.push(Shown { power, files });
     }
@@ -183,7 +232,7 @@ pub(crate) fn inspect(project: &Project, workflow: &Workflow) -> Result<Inspecte
         if let Some(ledger) = &script.ledger {
             let path = Path::new(file).with_file_name("").join(ledger);
             let mut power = Power::path(format!("agents.{name}.script"), &path.to_string_lossy());
-            found.mark_links(&mut power);
+            inspected.files.extend(found.follow_links(&mut power));
             inspected.powers.push(Shown { power, files: Vec::new() });
         }
         for step in script.turns.iter().flat_map(|turn| &turn.steps) {
@@ -208,16 +257,23 @@ impl Named {
 /// Finds the files that commands name.
 struct Finder<'a> {
     project: &'a Project,
+    /// The folder that commands start in.
+    folder: &'a Path,
     /// The team's own program, which a trusted command builds anew.
     own: Option<&'a String>,
     total: u64,
 }
 
-impl Finder<'_> {
+impl<'a> Finder<'a> {
+    fn new(project: &'a Project, workflow: &'a Workflow, folder: &'a Path) -> Self {
+        let own = workflow.own.as_ref().map(|own| &own.program);
+        Finder { project, folder, own, total: 0 }
+    }
+
     fn files(&mut self, command: &[String]) -> Result<Vec<Named>, Failure> {
         let mut files = Vec::new();
         for word in command::contents(command) {
-            let path = self.project.root.join(&word);
+            let path = self.folder.join(&word);
             let ours = Path::new(&word).is_relative() || path.starts_with(&self.project.root);
             if !ours || self.own == Some(&word) || !path.exists() || path.is_dir() {
                 continue;
@@ -242,14 +298,36 @@ impl Finder<'_> {
         Ok(hex(&hash))
     }
 
-    /// A path can also lead out of the project by a link.
-    fn mark_links(&self, power: &mut Power) {
-        let Some(path) = &power.path else { return };
-        let leads = std::fs::canonicalize(self.project.root.join(path));
-        let outside = leads.is_ok_and(|path| !path.starts_with(&self.project.root));
-        if outside && !power.dangers.contains(&Danger::Outside) {
-            power.dangers.push(Danger::Outside);
+    /// A path can also lead elsewhere by a link, which is shown, and is a part of what is trusted.
+    fn follow_links(&self, power: &mut Power) -> Option<(String, String)> {
+        let path = power.path.clone()?;
+        let leads = std::fs::canonicalize(self.project.root.join(&path)).ok()?;
+        if self.is_outside(&leads) {
+            mark(power, Danger::Outside);
         }
+        if leads == self.project.root.join(&path) {
+            return None;
+        }
+        let leads = leads.to_string_lossy().into_owned();
+        power.text = format!("{} → {}", power.text, powers::word(&leads));
+        Some((format!("{path} →"), leads))
+    }
+
+    fn mark_files(&self, power: &mut Power, files: &[Named]) {
+        let leads = |file: &Named| std::fs::canonicalize(self.folder.join(&file.path)).ok();
+        if files.iter().filter_map(leads).any(|path| self.is_outside(&path)) {
+            mark(power, Danger::Outside);
+        }
+    }
+
+    fn is_outside(&self, path: &Path) -> bool {
+        !path.starts_with(&self.project.root)
+    }
+}
+
+fn mark(power: &mut Power, danger: Danger) {
+    if !power.dangers.contains(&danger) {
+        power.dangers.push(danger);
     }
 }
 
@@ -270,9 +348,10 @@ fn name(project: &Project) -> String {
 }
 
 /// What was trusted in this folder. The entries of older releases trust nothing: they did not cover
-/// the files that commands name.
+/// the files that commands name, or the folder.
 fn grant(project: &Project) -> Option<Grant> {
-    serde_json::from_value(read().remove(&name(project))?).ok()
+    let grant: Grant = serde_json::from_value(read().remove(&name(project))?).ok()?;
+    (grant.folder.is_some() && grant.folder == folder(project)).then_some(grant)
 }
 
 fn read() -> BTreeMap<String, Value> {

@@ -8111,13 +8111,22 @@ export interface components {
             /** @description Always true: a refusal is a problem document. */
             stopping: boolean;
         };
-        /** @description The runs that were stopped continue. */
+        /** @description The runs that were stopped continue, if they may. */
         Continued: {
             /**
              * Format: uint
-             * @description The number of runs that were stopped.
+             * @description The number of runs that continue.
              */
             runs: number;
+            /** @description The runs that stay stopped. */
+            stopped: components["schemas"]["StaysStopped"][];
+        };
+        /** @description A run that stays stopped. */
+        StaysStopped: {
+            /** @description Id of the run. */
+            run: components["schemas"]["RunId"];
+            /** @description Reason why, and what to do. */
+            why: string;
         };
     };
     responses: never;
@@ -11689,7 +11698,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The runs that were stopped continue. */
+            /** @description The runs that were stopped continue, if they may. */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -6,11 +6,13 @@ use serde_json::Value;
 
 use super::{Draft, Status, budget, close, finish, permission, resume};
 use crate::fields;
+use crate::handoff::Question;
 use crate::handoff::{About, State};
 use crate::team;
 use crate::workflow::file::nearest;
 use crate::{
-    Event, Fields, Handoff, HandoffId, Ignored, Outcome, Party, Reply, Response, TurnResult,
+    Event, Fields, Handoff, HandoffId, Ignored, Outcome, Party, Reply, Response, Run, TurnResult,
+    Usd,
 };
 
 /// A person answered a question.
@@ -41,11 +43,7 @@ pub(crate) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply 
         return Reply::Ignored(Ignored::NotOpen);
     };
     let question = handoff.offer.question.clone().unwrap_or_default();
-    let is_free = matches!(question.about, About::Inputs | About::Team(_));
-    let options = if is_free { &[] } else { question.options.as_slice() };
-    if let Some(meant) = misspelled(options, &answer.text) {
-        let complaint =
-            format!("`{}` is none of the options: did you mean `{meant}`?", answer.text);
+    if let Some(complaint) = objection(&draft.run, &question, &answer) {
         return Reply::Unfit { complaints: vec![complaint] };
     }
     let about = question.about;
@@ -60,7 +58,7 @@ pub(crate) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply 
     match about {
         // Closing the question has passed the inputs to the asker.
         About::Inputs => {}
-        About::Recovery(failed) => recover(draft, failed, &word, response.outputs),
+        About::Recovery(failed) => recover(draft, failed, &answer, response.outputs),
         About::Loop(parked) => go_round(draft, parked, &word, response.outputs),
         About::Confirm(source, result) => confirm(draft, source, &word, *result),
         About::Permission(turn, request) => {
@@ -72,12 +70,50 @@ pub(crate) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply 
     Reply::Answered
 }
 
+/// Says why a text is no answer to a question of the system: it decides something, so only its
+/// options are answers, and own words only where they help an agent.
+fn objection(run: &Run, question: &Question, answer: &Answer) -> Option<String> {
+    let (text, options) = (answer.text.trim(), question.options.as_slice());
+    if options.iter().any(|option| option.eq_ignore_ascii_case(text)) {
+        return None;
+    }
+    let is_answer = match &question.about {
+        About::Inputs | About::Team(_) => return None,
+        About::Loop(_) => misspelled(options, text).is_none(),
+        About::Recovery(failed) => {
+            !answer.values.is_empty()
+                || advice(text).is_some()
+                || (is_waited_for(run, *failed) && misspelled(options, text).is_none())
+        }
+        About::Budget => Usd::parse(&text.to_lowercase()).is_ok(),
+        About::Confirm(..) | About::Permission(..) => false,
+    };
+    let more = match &question.about {
+        About::Recovery(_) => "; words for the agent follow `retry`, as in `retry use port 8081`",
+        About::Budget => "; an amount to add is an answer too, as in `5usd`",
+        _ => "",
+    };
+    let options: Vec<String> = options.iter().map(|option| format!("`{option}`")).collect();
+    let complaint = format!("`{text}` is none of the options {}{more}", options.join(", "));
+    (!is_answer).then_some(complaint)
+}
+
+/// The words for the agent that follow `retry`.
+fn advice(text: &str) -> Option<&str> {
+    let (word, advice) = text.split_once([' ', ':'])?;
+    word.eq_ignore_ascii_case("retry").then(|| advice.trim_start_matches([' ', ':']))
+}
+
+/// True if another handoff waits for the result of this one.
+fn is_waited_for(run: &Run, id: HandoffId) -> bool {
+    run.handoff(id).is_some_and(|handoff| handoff.returns_to.is_some())
+}
+
 /// The option that somebody meant who typed nearly that: any other text is an answer in their own words,
 /// and `sotp` would be one.
 fn misspelled<'a>(options: &'a [String], text: &str) -> Option<&'a str> {
-    let word = text.trim().to_lowercase();
-    let is_option = options.iter().any(|option| option.to_lowercase() == word);
-    if is_option || word.len() < 4 || word.contains(char::is_whitespace) {
+    let word = text.to_lowercase();
+    if word.len() < 4 || word.contains(char::is_whitespace) {
         return None;
     }
     nearest(&word, options.iter().map(String::as_str))
@@ -114,9 +150,13 @@ fn response(handoff: &Handoff, answer: &Answer) -> Result<Response, Vec<String>>
     Ok(Response { outputs, unresolved, summary, ..Response::new(Party::Human, outcome) })
 }
 
-fn recover(draft: &mut Draft, failed: HandoffId, word: &str, outputs: Fields) {
-    let waits = draft.run.handoff(failed).is_some_and(|h| h.returns_to.is_some());
-    match word {
+fn recover(draft: &mut Draft, failed: HandoffId, answer: &Answer, outputs: Fields) {
+    let text = answer.text.trim();
+    if let Some(advice) = advice(text) {
+        let advice = Fields::from_iter([("answer".to_owned(), Value::from(advice))]);
+        return resume::afresh(draft, failed, advice);
+    }
+    match text.to_lowercase().as_str() {
         "retry" => resume::afresh(draft, failed, Fields::new()),
         "skip" => {
             let skipped = Response::new(Party::Human, Outcome::Partial);
@@ -124,7 +164,7 @@ fn recover(draft: &mut Draft, failed: HandoffId, word: &str, outputs: Fields) {
         }
         "stop" => close::end(draft, Status::Failed, "stopped by a person"),
         // Another handoff waits for a result, and this is it.
-        _ if waits => {
+        _ if is_waited_for(&draft.run, failed) => {
             let done = Response::new(Party::Human, Outcome::Resolved);
             close::answered(draft, failed, Response { outputs, ..done });
         }
@@ -180,9 +220,19 @@ mod tests {
             text: text.into(),
             by: "ada".into(),
         };
-        assert!(matches!(story.reply(answer("sotp")), Reply::Unfit { .. }));
+        for text in ["sotp", "no way, give up", "maybe", ""] {
+            assert!(matches!(story.reply(answer(text)), Reply::Unfit { .. }), "{text}");
+        }
         assert_eq!(story.reply(answer("stop")), Reply::Answered);
         assert_eq!(story.status(), Status::Failed);
+    }
+
+    #[test]
+    fn b_19_words_for_the_agent_follow_the_choice_to_try_again() {
+        let mut story = Story::new(RELAY);
+        story.breaks(h(1), crate::FailureKind::Fatal).person_says(h(2), "retry: use port 8081");
+        let order = story.run.outbox().next().expect("the planner tries again");
+        assert_eq!(order.inputs["answer"], "use port 8081");
     }
 
     #[test]

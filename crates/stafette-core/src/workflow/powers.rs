@@ -15,6 +15,8 @@ use serde::Serialize;
 
 pub use quote::{command_line, plain, word};
 
+use crate::command;
+
 use super::alerts::{AlertRules, Threshold};
 use super::budget::{AgentBudget, Budget};
 use super::changes::ChangeRules;
@@ -98,6 +100,8 @@ pub enum Danger {
     NotEncrypted,
     /// Text that an agent merely prints moves work.
     Printed,
+    /// The shell computes the name of a file that the command runs: its content is not checked.
+    Computed,
 }
 
 impl fmt::Display for Danger {
@@ -110,6 +114,7 @@ impl fmt::Display for Danger {
             Danger::Sent(to) => write!(f, "its value is sent to {to}"),
             Danger::Connects => f.write_str("its value is connected to"),
             Danger::NotEncrypted => f.write_str("not encrypted"),
+            Danger::Computed => f.write_str("the file that it runs cannot be told, or checked"),
             Danger::Printed => f.write_str("text that an agent merely prints moves work"),
         }
     }
@@ -149,7 +154,10 @@ impl Power {
     /// A program with its arguments.
     #[must_use]
     pub fn command(place: impl Into<String>, words: Vec<String>) -> Self {
-        Power { command: words.clone(), ..Power::new(Kind::Command, place, command_line(&words)) }
+        let is_computed = command::mentions(&words).runs_computed;
+        let dangers = if is_computed { vec![Danger::Computed] } else { Vec::new() };
+        let power = Power::new(Kind::Command, place, command_line(&words));
+        Power { command: words, dangers, ..power }
     }
 
     /// A server.

@@ -60,6 +60,10 @@ impl super::Tool for Tool {
             budget.money = report::money(dollars)?;
         }
         budget.tokens = arguments.tokens.unwrap_or(budget.tokens);
+        context.caller.who.may(Right::to_begin(&budget, &workflow.budget)).map_err(|_| {
+            ToolError::new("denied", "The budget is more than the workflow's")
+                .fix("Leave the budget out, or ask the person to start the run.")
+        })?;
         let Arguments { request, inputs, .. } = arguments;
         let (by, within) = (context.caller.name.clone(), context.within);
         let begun = context.engine.start_within(workflow, request, inputs, budget, by, within);

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::json;
 use similar::TextDiff;
 use stafette_agents::profile::Library;
+use stafette_core::command;
 
 use super::Context;
 use crate::cli::{self, Template};
@@ -33,6 +34,7 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
         false => Choice::of(arguments, &Library::of(Some(&root)))?,
     };
     let new = fill(template(arguments.template), &agent);
+    let samples = samples(&root, arguments);
     let output = context.output;
     if !output.json {
         for line in found(&root, &agent) {
@@ -41,7 +43,7 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
         let diff = TextDiff::from_lines(&old, &new);
         let shown = diff.unified_diff().header("before", WORKFLOW).to_string();
         output.say(&shown);
-        for (name, _) in samples(&root, arguments) {
+        for (name, _) in &samples {
             output.say(format!("and a sample of {name}, to be changed by you"));
         }
     }
@@ -52,7 +54,7 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
     fs::write(&file, &new).map_err(|error| {
         Failure::failed(format!("{} cannot be written", file.display())).because(&error)
     })?;
-    for (name, text) in samples(&root, arguments) {
+    for (name, text) in &samples {
         let write = |path: &Path| {
             path.parent().map(fs::create_dir_all).transpose()?;
             fs::write(path, text)
@@ -62,12 +64,25 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
         })?;
     }
     let ignored = ignore(&root)?;
-    // The author has just seen every command.
     let project = Project { root, database: None };
-    trust::trust(&project, &project.load()?)?;
-    match output.json {
-        true => output.data(&json!({ "wrote": file, "agent": agent.words(), "profile": agent.profile(), "ignored": ignored })),
-        false => output.say("written. Next: `stafette doctor`, then `stafette run \"…\"`"),
+    let loaded = project.load()?;
+    let inspected = trust::inspect(&project, &loaded.workflow)?;
+    // The author has just seen every command, but not the files that were here before.
+    let ours = |path: &String| {
+        let is_sample = samples.iter().any(|(name, _)| path == name);
+        is_sample || command::contents(&agent.words()).contains(path)
+    };
+    let trusted = loaded.workflow.profiles.is_empty() && inspected.paths().all(ours);
+    if trusted {
+        trust::trust(&project, &loaded, &inspected)?;
+    }
+    match (output.json, trusted) {
+        (true, _) => output.data(&json!({ "wrote": file, "agent": agent.words(), "profile": agent.profile(), "ignored": ignored, "trusted": trusted })),
+        (false, true) => output.say("written. Next: `stafette doctor`, then `stafette run \"…\"`"),
+        (false, false) => output.say(
+            "written. It uses files that were here before: look at them with `stafette trust`, \
+             then `stafette run \"…\"`",
+        ),
     }
     Ok(Exit::Ok)
 }

@@ -89,9 +89,8 @@ async fn start(context: &Context, client: &Client, arguments: &cli::Run) -> Resu
         "tokens": arguments.tokens,
         "by": person(),
     });
-    let stopped = super::stopped_runs(client).await?;
+    super::continue_runs(context, client, None).await?;
     let started: Value = client.post("/v1/runs", &body).await?;
-    super::say_continued(context, stopped);
     let run = started["run"].as_str().unwrap_or_default().to_owned();
     if arguments.detach {
         match context.output.json {
@@ -169,10 +168,12 @@ pub(crate) async fn resume(context: &Context, arguments: cli::OneRun) -> Result<
         let path = run_path(Some(&view.run.to_string()), "/unpause");
         let _: Value = client.post(&path, &json!({ "by": person() })).await?;
     }
-    let continued: Value = client.post("/v1/continue", &json!({})).await?;
-    let others = continued["runs"].as_u64().unwrap_or(0).saturating_sub(u64::from(view.stopped));
-    super::say_continued(context, others);
+    let continued = super::continue_runs(context, &client, Some(&view)).await?;
     let run = view.run.to_string();
+    if let Some(stays) = continued.stopped.iter().find(|stopped| stopped.run == view.run) {
+        return Err(Failure::new(Exit::NeedsPerson, format!("{} stays stopped", view.run.short()))
+            .why(&stays.why));
+    }
     until_interrupted(context, &run, follow(context, &client, &run, false)).await
 }
 

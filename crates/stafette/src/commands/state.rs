@@ -13,6 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::project::Project;
 use crate::state::{self, older};
 use crate::store;
+use crate::trust;
 
 pub(crate) async fn run(context: &Context, action: Option<StateAction>) -> Result<Exit, Failure> {
     let project = context.project()?;
@@ -67,8 +68,8 @@ async fn adopt(context: &Context, project: &Project) -> Result<Exit, Failure> {
             .fix("put them aside with `stafette state forget`, or remove .stafette"));
     }
     let question = format!(
-        "Move the runs, tokens and worktrees in {} to {}? Its runs continue with the next \
-         `stafette up`",
+        "Move the runs and worktrees in {} to {}? A run continues with the next `stafette up` if \
+         its workflow is trusted; tokens are made anew",
         older.folder.display(),
         folder.display()
     );
@@ -92,6 +93,8 @@ fn forget(context: &Context, project: &Project) -> Result<Exit, Failure> {
     if !context.confirm(&question)? {
         return Ok(Exit::Failed);
     }
+    // Another project may lie in its place now.
+    trust::end(project)?;
     done(context, state::put_aside(&project.root)?)
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn run(context: &Context, arguments: &cli::Trust) -> Result<Exit, Fai
             marked => format!(" ({marked} marked with !)"),
         };
         let question = format!("Allow all of this{marked} in {}?", project.root.display());
-        context.confirm(&question)? && trust::trust(&project, &loaded).map(|()| true)?
+        context.confirm(&question)? && trust::trust(&project, &loaded, &inspected).map(|()| true)?
     };
     if output.json {
         output.data(&json!({

@@ -29,18 +29,17 @@ pub(crate) async fn run(context: &Context, arguments: cli::Up) -> Result<Exit, F
         daemon::start(&project, &client, &extra).await?;
     }
     let health: Value = client.get("/healthz").await?;
-    let continued: Value = client.post("/v1/continue", &json!({})).await?;
+    let continued = super::continue_runs(context, &client, None).await?;
     match context.output.json {
         true => context.output.data(&json!({
             "running": true,
             "pid": health["pid"],
             "was_running": running,
-            "continued": continued["runs"],
+            "continued": continued.runs,
         })),
         false => {
             let word = if running { "runs already" } else { "runs" };
             context.output.say(format!("the daemon {word}, pid {}", health["pid"]));
-            super::say_continued(context, continued["runs"].as_u64().unwrap_or(0));
         }
     }
     Ok(Exit::Ok)

@@ -3,6 +3,7 @@
 //! one that depends on it does not continue without it.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use stafette_core::{Fields, HandoffId, Offer, Party, Run, Workflow};
@@ -44,6 +45,15 @@ impl fmt::Debug for KnowledgeGate {
 impl Gate for KnowledgeGate {
     fn trusts(&self, workflow: &Workflow) -> Result<(), String> {
         self.trusted.holds(workflow)
+    }
+
+    fn trusts_command(
+        &self,
+        workflow: &Workflow,
+        command: &[String],
+        folder: &Path,
+    ) -> Result<(), String> {
+        self.trusted.holds_command(workflow, command, folder)
     }
 
     fn begins(&self, workflow: &Workflow) -> Result<(), String> {

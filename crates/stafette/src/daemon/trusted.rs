@@ -10,14 +10,14 @@ use stafette_server::{Problem, ReadWorkflow};
 
 use super::problem;
 use crate::project::Project;
-use crate::trust;
+use crate::trust::{self, Kept};
 
 /// The number of workflows that are remembered.
 const LIMIT: usize = 1000;
 
 /// Why a run stays stopped.
 const NOT_TRUSTED: &str = "its workflow, or a file that it names, is not what was trusted here: put \
-    it back and run `stafette trust` and `stafette up`, or cancel the run";
+    it back, or look at it with `stafette trust`, then run `stafette up`; or cancel the run";
 
 /// The workflows that may be run in one project.
 #[derive(Debug)]
@@ -26,15 +26,15 @@ pub(super) struct TrustedWorkflows {
     /// The hash of a workflow that is trusted because its caller wrote it.
     by_caller: Option<String>,
     file: PathBuf,
-    /// The digests of all that were trusted, the newest last.
-    known: Mutex<Vec<String>>,
+    /// All that were trusted, the newest last.
+    known: Mutex<Vec<Kept>>,
 }
 
 impl TrustedWorkflows {
     pub(super) fn open(project: &Project, state: &Path, by_caller: Option<String>) -> Arc<Self> {
         let file = state.join("trusted.json");
         let text = fs::read(&file).unwrap_or_default();
-        // A damaged file trusts nothing, which is safe.
+        // A damaged file trusts nothing, which is safe; neither does one of an older release.
         let known = Mutex::new(serde_json::from_slice(&text).unwrap_or_default());
         Arc::new(TrustedWorkflows { project: project.clone(), by_caller, file, known })
     }
@@ -51,15 +51,15 @@ impl TrustedWorkflows {
         if !by_caller && !trust::is_trusted(&self.project, &loaded) {
             return Err(problem(&trust::refusal(&self.project, &loaded)));
         }
-        let digest = trust::digest(&self.project, &loaded.workflow);
-        self.remember(digest.map_err(|failure| problem(&failure))?);
+        let kept = trust::kept(&self.project, &loaded.workflow);
+        self.remember(kept.map_err(|failure| problem(&failure))?);
         Ok(loaded.workflow)
     }
 
     /// Checks that a workflow is as it was when it was trusted, with the files that it names.
     pub(super) fn holds(&self, workflow: &Workflow) -> Result<(), String> {
-        let digest = trust::digest(&self.project, workflow).map_err(|failure| failure.what)?;
-        let is_known = || self.lock().contains(&digest);
+        let now = trust::kept(&self.project, workflow).map_err(|failure| failure.what)?;
+        let is_known = || self.lock().contains(&now);
         // It may have been trusted a moment ago.
         if is_known() || (self.read().is_ok() && is_known()) {
             return Ok(());
@@ -67,12 +67,47 @@ impl TrustedWorkflows {
         Err(NOT_TRUSTED.to_owned())
     }
 
-    fn remember(&self, digest: String) {
+    /// Checks that a command starts the files that were trusted with this workflow, in the folder
+    /// that it starts in.
+    pub(super) fn holds_command(
+        &self,
+        workflow: &Workflow,
+        command: &[String],
+        folder: &Path,
+    ) -> Result<(), String> {
+        let files = trust::files(&self.project, workflow, command, folder);
+        let files = files.map_err(|failure| failure.what)?;
+        let text = self.project.digest(workflow).map_err(|failure| failure.what)?;
+        let find = || {
+            let known = self.lock();
+            let mut same = known.iter().rev().filter(|kept| kept.workflow == text).peekable();
+            let first = same.peek().and_then(|kept| kept.changed(&files));
+            match same.any(|kept| kept.changed(&files).is_none()) {
+                true => Ok(()),
+                false => Err(first),
+            }
+        };
+        // It may have been trusted a moment ago.
+        let found = find().or_else(|first| match self.read() {
+            Ok(_) => find(),
+            Err(_) => Err(first),
+        });
+        found.map_err(|file| match file {
+            Some(file) => format!(
+                "its command runs {file}, which is not what was trusted: look at it in {}, then put \
+                 it back, or apply it and run `stafette trust`",
+                folder.display()
+            ),
+            None => NOT_TRUSTED.to_owned(),
+        })
+    }
+
+    fn remember(&self, kept: Kept) {
         let mut known = self.lock();
-        if known.contains(&digest) {
+        if known.contains(&kept) {
             return;
         }
-        known.push(digest);
+        known.push(kept);
         let surplus = known.len().saturating_sub(LIMIT);
         known.drain(..surplus);
         let text = serde_json::to_vec(&*known).expect("our own types are JSON");
@@ -82,7 +117,7 @@ impl TrustedWorkflows {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Kept>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -15,7 +15,12 @@ use crate::exit::Failure;
 use crate::project::user;
 
 /// What stays where it is: it belongs to a daemon, not to its state.
-const STAYS: [&str; 5] = ["lock", ".gitignore", "daemon.lock", "daemon.sock", "ledger"];
+const STAYS: [&str; 6] =
+    ["lock", ".gitignore", "daemon.lock", "daemon.sock", "agents.sock", "ledger"];
+
+/// What gives rights, which no folder may bring along.
+const RIGHTS: [&str; 6] =
+    ["tokens.json", "browsers.json", "page.json", "open.html", "trusted.json", super::OWNER];
 
 /// The most files and folders of a state that are looked at.
 const LIMIT: usize = 200_000;
@@ -32,7 +37,10 @@ impl Older {
     /// One line about it, for people.
     pub(crate) fn line(&self) -> String {
         match &self.objection {
-            None => format!("An older state lies in {LOCAL}: `stafette state adopt` takes it over"),
+            None => format!(
+                "Runs of an older release lie in {LOCAL}: if they are yours, `stafette state adopt` \
+                 takes them over"
+            ),
             Some(why) => format!("What lies in {LOCAL} is not believed: {why}"),
         }
     }
@@ -115,7 +123,7 @@ pub(crate) fn take(older: &Path, state: &Path) -> Result<(), Failure> {
         }
     };
     let mut names = names(older).map_err(failed(older))?;
-    names.retain(|name| !STAYS.iter().any(|stays| name == stays));
+    names.retain(|name| !STAYS.iter().chain(&RIGHTS).any(|stays| name == stays));
     names.sort_by_key(|name| (name.as_encoded_bytes().starts_with(b"store.db"), name.len() < 9));
     for name in names {
         let (from, to) = (older.join(&name), state.join(&name));

@@ -220,12 +220,41 @@ fn b_21_in_a_sandbox_an_agent_does_not_even_reach_the_persons_socket() {
     }
 }
 
+const ONE: &str = "[workflow]\nname = \"one\"\nentry = \"a\"\n[agents.a]\nrunner = \"exec\"\n\
+    result = \"exit\"\ncommand = [\"sh\", \"a.sh\"]\n";
+
+#[test]
+fn b_21_an_agent_of_another_project_and_one_that_hides_its_variables_are_no_persons() {
+    let (world, other) = (World::new(), World::new());
+    for world in [&world, &other] {
+        world.write("stafette.toml", ONE);
+        world.write("a.sh", "true\n");
+    }
+    let asks = "curl -s --unix-socket \"$1\" -X POST http://localhost/v1/stop >> said.new\n\
+        echo >> said.new\n";
+    world.write("asks.sh", asks);
+    let socket = other.state().join("daemon.sock");
+    world.write(
+        "a.sh",
+        &format!(
+            "cat > /dev/null\nsh asks.sh {other}\n(setsid env -u STAFETTE_KEY sh asks.sh {own}; touch asked) &\n\
+             while [ ! -e asked ]; do sleep 0.01; done; mv said.new said\n",
+            other = socket.display(),
+            own = "${STAFETTE_SOCKET%agents.sock}daemon.sock",
+        ),
+    );
+    other.run(&["up"]).ok();
+    world.run(&["trust", "--yes"]).ok();
+    world.run(&["run", "x"]).ok();
+    let said = world.read("said");
+    assert_eq!(said.lines().count(), 2, "{said}");
+    assert!(said.lines().all(|line| line.contains("\"status\":40")), "{said}");
+    assert_eq!(other.run(&["up", "--json"]).ok().json()["was_running"], true);
+}
+
 #[test]
 fn b_21_a_process_that_left_its_agents_group_and_session_is_still_the_agents() {
-    let world = World::workflow(
-        "[workflow]\nname = \"one\"\nentry = \"a\"\n[agents.a]\nrunner = \"exec\"\nresult = \"exit\"\n\
-         command = [\"sh\", \"a.sh\"]\n",
-    );
+    let world = World::workflow(ONE);
     // It lives on when its parents have ended, in a session of its own.
     let asks = "while [ ! -e orphan ]; do sleep 0.01; done\n\
         curl -s --unix-socket \"${STAFETTE_SOCKET%agents.sock}daemon.sock\" -X POST http://localhost/v1/stop > said.new\n\

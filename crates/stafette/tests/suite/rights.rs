@@ -279,3 +279,44 @@ fn b_21_a_command_lists_who_may_do_what() {
         (&json!(true), &json!(false), &json!(false))
     );
 }
+
+#[test]
+fn b_21_an_assistant_answers_agents_and_decides_nothing() {
+    let world = World::workflow(
+        "[workflow]\nname = \"one\"\nentry = \"a\"\n[agents.a]\nrunner = \"exec\"\n\
+         command = [\"sh\", \"a.sh\"]\n[budget]\nmoney = \"5usd\"\n[retries]\nmax = 0\n",
+    );
+    let asks = format!(
+        "if grep -q 'the blue one'; then exit 1; fi\n'{}' emit HANDOFF '{{\"to\":\"human\",\"summary\":\"Which?\"}}'\n",
+        program()
+    );
+    world.write("a.sh", &asks);
+    world.run(&["trust", "--yes"]).ok();
+    let web = Web::up(&world);
+    let made = world.run(&["token", "create", "helper", "--scope", "assist"]).ok();
+    let token = format!("Authorization: Bearer {}", made.out.trim());
+    let post = |path: &str, body: &str| web.plain(&format!("POST {path}"), &[&token], body);
+    let rich = post("/v1/runs", r#"{"request":"x","budget":1000000000}"#);
+    assert_eq!(rich.status, 403, "{rich:?}");
+    let run = post("/v1/runs", r#"{"request":"x","by":"the boss"}"#).ok()["run"].clone();
+    let question = |about: &str| {
+        until(about, || {
+            let open = web.get("/v1/inbox").ok();
+            let open = open.as_array().expect("questions").first().cloned()?;
+            open["question"]["details"].as_str()?.contains(about).then(|| open["id"].clone())
+        })
+    };
+    let address = |id: &Value| {
+        format!("/v1/inbox/{}:{}", run.as_str().expect("a run"), id.as_str().expect("an id"))
+    };
+    let asked = question("Which?");
+    let said = post(&address(&asked), r#"{"text":"the blue one","by":"the boss"}"#);
+    assert_eq!(said.status, 200, "an agent's question: {said:?}");
+    let failed = question("could not do its work");
+    for word in ["retry", "stop"] {
+        let said = post(&address(&failed), &format!("{{\"text\":\"{word}\"}}"));
+        assert_eq!(said.status, 403, "{word} decides: {said:?}");
+    }
+    let log = world.run(&["log", "--json"]).ok().out;
+    assert!(log.contains("\"by\":\"helper\"") && !log.contains("the boss"), "{log}");
+}

@@ -102,6 +102,115 @@ fn b_20_a_file_that_a_command_runs_is_part_of_what_is_trusted() {
     }
 }
 
+/// Two agents, of which the first rewrites what the second, or the hook, runs.
+const RELAY: &str = r#"
+[workflow]
+name = "relay"
+entry = "one"
+[agents.one]
+runner = "exec"
+command = ["sh", "one.sh"]
+[agents.two]
+runner = "exec"
+result = "exit"
+command = ["sh", "two.sh"]
+[[routes]]
+from = "one"
+to = "two"
+[[hooks]]
+on = "handoff_admitted"
+command = ["sh", "hook.sh"]
+"#;
+
+#[test]
+fn b_20_what_an_agent_rewrites_does_not_run_before_it_is_trusted_again() {
+    for worktrees in [false, true] {
+        let world = World::new();
+        let workflow = RELAY.replace("entry", &format!("worktrees = {worktrees}\nentry"));
+        world.write("stafette.toml", &workflow);
+        let home = world.home().display();
+        world.write("two.sh", "true\n");
+        world.write("hook.sh", "true\n");
+        world.write(
+            "one.sh",
+            &format!(
+                "cat > /dev/null; echo 'touch {home}/evil' > two.sh; echo 'touch {home}/evil' > hook.sh\n\
+                 {} emit HANDOFF '{{\"to\":\"two\",\"summary\":\"x\"}}' > /dev/null\n",
+                program()
+            ),
+        );
+        if worktrees {
+            crate::planted::git(&world.project(), &["init", "--quiet"]);
+            crate::planted::git(&world.project(), &["add", "--all"]);
+            crate::planted::git(&world.project(), &["commit", "--quiet", "--message", "first"]);
+        }
+        world.run(&["trust", "--yes"]).ok();
+        let said = world.run(&["run", "x"]);
+        assert_eq!(said.code, 3, "a person has to look: {said:?}");
+        assert!(
+            said.err.contains("two.sh") && said.err.contains("not what was trusted"),
+            "{said:?}"
+        );
+        world.run(&["down"]).ok();
+        assert!(!world.home().join("evil").exists(), "worktrees = {worktrees}");
+    }
+}
+
+#[test]
+fn b_20_another_folder_at_a_trusted_path_is_not_trusted() {
+    let world = World::workflow(ECHO);
+    world.run(&["run", "--foreground", "x"]).ok();
+    fs::rename(world.project(), world.home().join("away")).expect("moved");
+    fs::create_dir(world.project()).expect("another folder");
+    world.write("stafette.toml", ECHO);
+    assert_eq!(world.run(&["trust", "--list", "--json"]).json()["trusted"], false);
+    world.run(&["state", "forget", "--yes"]).ok();
+    let said = world.run(&["run", "--foreground", "x"]);
+    assert!(said.code == 2 && said.err.contains("not trusted"), "{said:?}");
+}
+
+#[test]
+fn b_20_init_trusts_nothing_that_was_there_before() {
+    let world = World::new();
+    let profile = r#"name = "claude"
+title = "Claude"
+[detect]
+program = "./evil"
+[exec]
+command = ["./evil"]
+"#;
+    world.write("profiles/claude.toml", profile);
+    let said = world.run(&["init", "--yes", "--agent", "claude"]).ok();
+    assert!(said.err.contains("`stafette trust`"), "{said:?}");
+    assert_eq!(world.run(&["trust", "--list", "--json"]).json()["trusted"], false);
+    fs::remove_dir_all(world.project().join("profiles")).expect("removed");
+    world.run(&["init", "--yes", "--force", "--agent", "claude"]).ok();
+    assert_eq!(world.run(&["trust", "--list", "--json"]).json()["trusted"], true);
+}
+
+#[test]
+fn b_20_a_run_that_is_not_trusted_any_more_says_so_to_whoever_resumes_it() {
+    let world = World::new();
+    world.write("stafette.toml", &ECHO.replace(r#"["sh", "-c", "true"]"#, r#"["sh", "work.sh"]"#));
+    world.write("work.sh", "touch begun; while [ ! -e go ]; do sleep 0.01; done\n");
+    world.run(&["trust", "--yes"]).ok();
+    world.run(&["run", "--detach", "x"]).ok();
+    until_so("it has begun", || world.project().join("begun").exists());
+    world.run(&["down"]).ok();
+    world.write("work.sh", "touch evil\n");
+    let up = world.run(&["up"]).ok();
+    assert!(up.err.contains("stays stopped") && !up.err.contains("continues"), "{up:?}");
+    let said = world.run(&["resume"]);
+    assert_eq!(said.code, 3, "{said:?}");
+    assert!(said.err.contains("is not what was trusted here"), "{said:?}");
+    let status = world.run(&["status"]).ok();
+    assert!(status.err.contains("`stafette why` says what to do"), "{status:?}");
+    world.write("work.sh", "touch seen\n");
+    world.run(&["trust", "--yes"]).ok();
+    world.run(&["resume"]).ok();
+    assert!(world.project().join("seen").exists() && !world.project().join("evil").exists());
+}
+
 #[test]
 fn b_20_trust_says_what_changed_since_the_last_time() {
     let world = World::workflow(ECHO);
