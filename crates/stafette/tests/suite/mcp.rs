@@ -39,13 +39,15 @@ pub(crate) const OUTSIDE: &str = r#"
 "#;
 
 /// Every tool there is.
-const TOOLS: [&str; 15] = [
+const TOOLS: [&str; 17] = [
     "accept",
+    "answer",
     "assess",
     "briefing",
     "complete",
     "escalate",
     "handoff",
+    "inbox",
     "lock",
     "propose_change",
     "reject",
