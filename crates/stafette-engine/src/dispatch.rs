@@ -132,6 +132,7 @@ impl Sessions {
                 told,
                 agents,
                 rules: run.workflow.change_rules(),
+                parts: run.workflow.parts(),
                 interceptor,
                 queue,
                 lease: Duration::from_millis(run.workflow.limits.lease.0),
@@ -230,6 +231,8 @@ struct Pump {
     agents: Arc<dyn Agents>,
     /// The rules for changes that it proposes.
     rules: ChangeRules,
+    /// The files whose contents are part of the workflow.
+    parts: Vec<String>,
     /// The interceptor to ask before the session begins, and the workflow that it checks against.
     interceptor: Option<(Arc<dyn Interceptor>, Arc<Workflow>)>,
     queue: mpsc::Sender<Message>,
@@ -441,9 +444,9 @@ impl Pump {
         if job.agent.sandbox == Sandbox::Off {
             return Ok((job, None));
         }
-        let settings = Arc::clone(&self.settings);
+        let (settings, parts) = (Arc::clone(&self.settings), self.parts.clone());
         let making = tokio::task::spawn_blocking(move || {
-            let made = confine(&settings, &job, worktree.as_ref());
+            let made = confine(&settings, &job, worktree.as_ref(), &parts);
             (job, made)
         });
         match making.await {

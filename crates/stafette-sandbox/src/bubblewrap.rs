@@ -58,6 +58,10 @@ pub(crate) fn arguments(policy: &Policy, also: &[&Path], folder: Option<&Path>) 
     for path in policy.sockets.iter().map(PathBuf::as_path).chain(also.iter().copied()) {
         add("--ro-bind-try", &[path, path]);
     }
+    // A place that something is mounted on cannot be renamed or removed.
+    for path in &policy.held() {
+        add("--bind-try", &[path, path]);
+    }
     for path in &policy.pinned {
         add("--ro-bind-try", &[path, path]);
     }

@@ -5,10 +5,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::fs::{AtFlags, CWD, StatVfsMountFlags, StatxAttributes, StatxFlags, statvfs, statx};
 use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, mount, mount_bind, mount_change, mount_remount,
+    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
+    mount_remount,
 };
 use rustix::thread::UnshareFlags;
 
@@ -21,6 +22,12 @@ pub(crate) fn put_in_place(policy: &Policy) -> Enforced {
         return Enforced::Not(format!("no namespace for mounts: {error}"));
     }
     let mut missing = Vec::new();
+    // A place that something is mounted on cannot be renamed or removed.
+    for folder in policy.held() {
+        if let Err(error) = mount_bind_recursive(&folder, &folder) {
+            missing.push(format!("{} ({error})", folder.display()));
+        }
+    }
     for path in &policy.pinned {
         if let Err(error) = pin(policy, path) {
             missing.push(format!("{} ({error})", path.display()));
@@ -41,27 +48,31 @@ pub(crate) fn put_in_place(policy: &Policy) -> Enforced {
     }
 }
 
-/// Checks that pinned paths are on a read-only mount, whichever program made it.
+/// Checks that pinned paths are on a read-only mount, and that the folders around them cannot be
+/// moved away, whichever program made the mounts.
 pub(crate) fn check(policy: &Policy) -> Enforced {
     let is_open = |path: &&PathBuf| {
-        let is_read_only =
-            statvfs(*path).is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::RDONLY));
-        is_within(policy, path)
-            && path.symlink_metadata().is_ok()
-            && (path.is_symlink() || !is_read_only)
+        policy.is_linked(path)
+            || (policy.is_writable(path) && path.symlink_metadata().is_ok() && !is_read_only(path))
     };
-    let open: Vec<String> =
-        policy.pinned.iter().filter(is_open).map(|path| path.display().to_string()).collect();
+    let is_loose = |path: &PathBuf| !is_read_only(path) && !is_mount(path);
+    let open = policy.pinned.iter().filter(is_open).cloned();
+    let open: Vec<PathBuf> = open.chain(policy.held().into_iter().filter(is_loose)).collect();
     if open.is_empty() {
         return Enforced::Fully;
     }
+    let open: Vec<String> = open.iter().map(|path| path.display().to_string()).collect();
     Enforced::Partly(format!("these can be changed: {}", open.join(", ")))
 }
 
-/// True if a path is inside a writable folder.
-fn is_within(policy: &Policy, path: &Path) -> bool {
-    let Some(folder) = path.parent() else { return false };
-    policy.write.iter().any(|write| real(folder).starts_with(real(write)))
+fn is_read_only(path: &Path) -> bool {
+    statvfs(path).is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::RDONLY))
+}
+
+/// True if something is mounted at a path.
+fn is_mount(path: &Path) -> bool {
+    let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS);
+    found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
 fn enter() -> io::Result<()> {
@@ -91,16 +102,13 @@ fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
 
 /// Makes a path read-only if it is inside a writable folder.
 fn pin(policy: &Policy, path: &Path) -> io::Result<()> {
-    if !is_within(policy, path) {
+    if policy.is_linked(path) {
+        return Err(io::Error::other("a link leads to it"));
+    }
+    if !policy.is_writable(path) || !path.exists() {
         return Ok(());
     }
-    if path.is_symlink() {
-        return Err(io::Error::other("it is a link"));
-    }
-    if !path.exists() {
-        return Ok(());
-    }
-    mount_bind(path, path)?;
+    mount_bind_recursive(path, path)?;
     read_only(path)
 }
 
