@@ -70,6 +70,7 @@ pub(crate) fn confine(
         git_own: worktree.map(|worktree| worktree.git_own().to_owned()),
         git_common: worktree.map(|worktree| worktree.git_common().to_owned()),
         branch: worktree.map(|worktree| worktree.branch.clone()),
+        lent: worktree.map(Worktree::lent),
         temp: temporary(&home).join(&own),
         state,
         sockets: vec![settings.socket.clone()],

@@ -353,6 +353,9 @@ impl Pump {
                     if self.in_loop && result.fingerprint.is_none() {
                         result.fingerprint = stafette_workspace::fingerprint(&folder).await;
                     }
+                    if let (Some(places), Some(_)) = (&self.places, &confinement) {
+                        places.collect(&order).await;
+                    }
                     self.stands(SessionState::Ended, String::new()).await;
                     crash::point();
                     if self.keep(Input::Finish { turn, result }).await {

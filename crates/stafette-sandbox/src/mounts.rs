@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, StatVfsMountFlags, StatxAttributes, StatxFlags, statvfs, statx};
@@ -14,7 +15,7 @@ use rustix::mount::{
 use rustix::thread::UnshareFlags;
 
 use crate::policy::real;
-use crate::{Enforced, Policy};
+use crate::{Enforced, Policy, Swap};
 
 /// Sets up the mounts for this process and all its descendants.
 pub(crate) fn put_in_place(policy: &Policy) -> Enforced {
@@ -22,6 +23,11 @@ pub(crate) fn put_in_place(policy: &Policy) -> Enforced {
         return Enforced::Not(format!("no namespace for mounts: {error}"));
     }
     let mut missing = Vec::new();
+    for swap in &policy.swaps {
+        if let Err(error) = put_over(swap) {
+            missing.push(format!("{} ({error})", swap.over.display()));
+        }
+    }
     // A place that something is mounted on cannot be renamed or removed.
     for folder in policy.held() {
         if let Err(error) = mount_bind_recursive(&folder, &folder) {
@@ -57,12 +63,21 @@ pub(crate) fn check(policy: &Policy) -> Enforced {
     };
     let is_loose = |path: &PathBuf| !is_read_only(path) && !is_mount(path);
     let open = policy.pinned.iter().filter(is_open).cloned();
-    let open: Vec<PathBuf> = open.chain(policy.held().into_iter().filter(is_loose)).collect();
+    let open = open.chain(policy.held().into_iter().filter(is_loose));
+    let bare = policy.swaps.iter().filter(|swap| !is_over(swap)).map(|swap| swap.over.clone());
+    let open: Vec<PathBuf> = open.chain(bare).collect();
     if open.is_empty() {
         return Enforced::Fully;
     }
     let open: Vec<String> = open.iter().map(|path| path.display().to_string()).collect();
     Enforced::Partly(format!("these can be changed: {}", open.join(", ")))
+}
+
+/// True if a folder is seen in the place of the other, which can only be read.
+fn is_over(swap: &Swap) -> bool {
+    let place = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
+    place(&swap.over).is_some_and(|over| Some(over) == place(&swap.with))
+        && swap.kept.as_deref().is_none_or(is_read_only)
 }
 
 fn is_read_only(path: &Path) -> bool {
@@ -98,6 +113,15 @@ fn enter() -> io::Result<()> {
 )]
 fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
     rustix::thread::unshare(flags)
+}
+
+/// Covers a folder with another.
+fn put_over(swap: &Swap) -> io::Result<()> {
+    if let Some(kept) = &swap.kept {
+        mount_bind_recursive(&swap.over, kept)?;
+        read_only(kept)?;
+    }
+    Ok(mount_bind(&swap.with, &swap.over)?)
 }
 
 /// Makes a path read-only if it is inside a writable folder.

@@ -46,12 +46,26 @@ pub struct Policy {
     /// Paths that must not be changed, although their surroundings may be; the folders around them
     /// cannot be moved away. Of those that are missing, only some are reserved (`prepare`).
     pub pinned: Vec<PathBuf>,
+    /// Folders that others lie over.
+    pub swaps: Vec<Swap>,
     /// Paths that must be neither read nor changed, whatever is granted around them.
     pub hidden: Vec<PathBuf>,
     /// A private folder for temporary files. It replaces `/tmp` where that is possible.
     pub temp: PathBuf,
     /// The allowed network connections.
     pub network: Network,
+}
+
+/// A folder that is seen in the place of another.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Swap {
+    /// The folder that is covered.
+    pub over: PathBuf,
+    /// The folder that is seen there.
+    pub with: PathBuf,
+    /// Where the covered folder can still be read; `None` if nowhere.
+    pub kept: Option<PathBuf>,
 }
 
 /// The paths from which an agent's policy is made.
@@ -67,6 +81,9 @@ pub struct Places {
     pub git_common: Option<PathBuf>,
     /// The worktree's branch; the agent may move it and the other branches of the same run.
     pub branch: Option<String>,
+    /// A folder with `objects`, `heads` and `logs` of the agent's own, which lie over the shared
+    /// ones, and `shared`, where the shared objects can be read; `None` if it may write to those.
+    pub lent: Option<PathBuf>,
     /// A private folder for temporary files.
     pub temp: PathBuf,
     /// Folders with the state of the agent's program: logins, history, caches.
@@ -218,14 +235,25 @@ impl Policy {
     /// tools, and nothing else of the home.
     #[must_use]
     pub fn for_agent(places: &Places) -> Policy {
-        let Places { home, worktree, git_own, git_common, branch, temp, state, sockets, pinned } =
-            places;
+        let Places {
+            home,
+            worktree,
+            git_own,
+            git_common,
+            branch,
+            lent,
+            temp,
+            state,
+            sockets,
+            pinned,
+        } = places;
         let mut policy = Policy {
             write: vec![worktree.clone(), temp.clone()],
             read: SYSTEM.map(PathBuf::from).to_vec(),
             sockets: sockets.clone(),
             closed: Vec::new(),
             pinned: pinned.clone(),
+            swaps: Vec::new(),
             hidden: KEYS.map(|key| home.join(key)).to_vec(),
             temp: temp.clone(),
             network: Network::Open,
@@ -242,14 +270,22 @@ impl Policy {
         policy.read.extend(TOOLS.map(|tool| home.join(tool)));
         policy.hidden.extend(POWERS.map(PathBuf::from));
         if let Some(common) = git_common {
-            // Objects are harmless, and the branches of the run belong to it. Hooks, settings and
+            // Objects, and the branches of the run: its own ones over the shared. Hooks, settings and
             // the user's branches are readable at most.
             policy.read.push(common.clone());
-            policy.write.push(common.join("objects"));
+            let mut shared = vec![(common.join("objects"), "objects", Some("shared"))];
             let ours = branch.as_deref().and_then(|branch| branch.rsplit_once('/'));
             if let Some((folder, _)) = ours {
-                policy.write.push(common.join("refs/heads").join(folder));
-                policy.write.push(common.join("logs/refs/heads").join(folder));
+                shared.push((common.join("refs/heads").join(folder), "heads", None));
+                shared.push((common.join("logs/refs/heads").join(folder), "logs", None));
+            }
+            for (over, with, kept) in shared {
+                policy.write.push(over.clone());
+                policy.swaps.extend(lent.iter().map(|lent| Swap {
+                    over: over.clone(),
+                    with: lent.join(with),
+                    kept: kept.map(|kept| lent.join(kept)),
+                }));
             }
             policy.pinned.extend(SETTINGS.map(|name| common.join(name)));
         }

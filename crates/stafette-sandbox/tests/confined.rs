@@ -183,6 +183,62 @@ fn b_08_a_sandboxed_agent_commits_to_its_branch_and_to_no_other() {
 }
 
 #[test]
+fn b_08_a_sandboxed_agent_with_objects_of_its_own_does_not_reach_the_shared_ones() {
+    for mut world in World::both() {
+        let repo = world.folder.path().join("project");
+        let tree = world.folder.path().join("worktree");
+        fs::create_dir(&repo).expect("a folder");
+        fs::write(repo.join("a.txt"), "one\n").expect("written");
+        git(&repo, &["init", "-q", "-b", "main"]);
+        git(&repo, &["add", "."]);
+        git(&repo, &["commit", "-q", "-m", "first"]);
+        let path = tree.to_str().expect("text");
+        git(&repo, &["worktree", "add", "-q", "-b", "stafette/1/builder", path]);
+        let own = repo.join(".git/worktrees/worktree");
+        let lent = own.join("lent");
+        for folder in ["objects/info", "shared", "heads", "logs"] {
+            fs::create_dir_all(lent.join(folder)).expect("folders");
+        }
+        fs::write(
+            lent.join("objects/info/alternates"),
+            format!("{}\n", lent.join("shared").display()),
+        )
+        .expect("written");
+        let before = git(&repo, &["rev-parse", "main"]);
+        fs::write(lent.join("heads/builder"), &before).expect("written");
+        world.policy = Policy::for_agent(&Places {
+            home: world.home.clone(),
+            worktree: tree.clone(),
+            git_own: Some(own),
+            git_common: Some(repo.join(".git")),
+            branch: Some("stafette/1/builder".into()),
+            lent: Some(lent.clone()),
+            temp: world.folder.path().join("temp"),
+            ..Places::default()
+        });
+        (world.tree, world.common) = (tree, repo.join(".git"));
+        let (_, report) = world.run(Mode::Auto, "true");
+        if !holds(&report, "mounts") {
+            assert!(report.to_string().contains("mounts: not enforced"), "{report}");
+            continue;
+        }
+        let count = |repo: &std::path::Path| git(repo, &["count-objects"]);
+        let objects = count(&repo);
+        let script = "echo x > x && git add . && \
+                      git -c user.name=a -c user.email=a@b commit -q -m work && \
+                      git status --short && git log --format=%s && git show main:a.txt";
+        let (output, report) = world.run(Mode::Auto, script);
+        assert!(output.status.success(), "{output:?}\n{report}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "work\nfirst\none\n");
+        world.can("rm -rf $COMMON/objects/* $COMMON/worktrees/worktree/lent/shared/*");
+        assert_eq!(count(&repo), objects, "nothing is there that was not, and nothing is gone");
+        assert_eq!(git(&repo, &["rev-parse", "stafette/1/builder"]), before);
+        assert_eq!(git(&repo, &["log", "--all", "--format=%s"]), "first\n");
+        git(&repo, &["fsck", "--strict", "--no-reflogs"]);
+    }
+}
+
+#[test]
 fn b_08_keys_hooks_and_settings_are_out_of_reach_for_the_agent_and_its_children() {
     for world in World::both() {
         let (_, report) = world.run(Mode::Auto, "true");

@@ -5,6 +5,7 @@
 //! to be known of one that nobody has trusted is asked with settings of our own (see [`Neutral`]).
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -230,7 +231,28 @@ pub(crate) struct Neutral {
 }
 
 impl Neutral {
+    /// Makes one around the files, the index and the objects of a repository.
     pub(crate) fn of(place: &Place) -> io::Result<Neutral> {
+        let neutral = Neutral::alone(place)?;
+        let at = |name: &str| neutral.path().join(name);
+        let known = place.common.join("objects");
+        std::fs::write(at("objects/info/alternates"), known.as_os_str().as_bytes())?;
+        // What the user ignores here alone is no settings, and no work either.
+        if let Ok(ignored) = stafette_disk::read(&place.common.join("info/exclude"), CONFIG_BYTES) {
+            std::fs::write(at("info/exclude"), ignored)?;
+        }
+        // A split index has its other part beside it.
+        for entry in place.own.read_dir()?.flatten() {
+            let name = entry.file_name();
+            if name.as_bytes().starts_with(b"sharedindex.") {
+                std::os::unix::fs::symlink(entry.path(), neutral.path().join(name))?;
+            }
+        }
+        Ok(neutral)
+    }
+
+    /// Makes one for objects of the same kind as those of a repository, without any of them.
+    pub(crate) fn alone(place: &Place) -> io::Result<Neutral> {
         let folder = tempfile::tempdir()?;
         let at = |name: &str| folder.path().join(name);
         for inner in ["objects/info", "refs", "info"] {
@@ -245,21 +267,13 @@ impl Neutral {
             false => "[core]\nrepositoryFormatVersion = 0\n",
         };
         std::fs::write(at("config"), format)?;
-        let known = place.common.join("objects");
-        std::fs::write(at("objects/info/alternates"), known.as_os_str().as_bytes())?;
-        // What the user ignores here alone is no settings, and no work either.
-        if let Ok(ignored) = stafette_disk::read(&place.common.join("info/exclude"), CONFIG_BYTES) {
-            std::fs::write(at("info/exclude"), ignored)?;
-        }
-        // A split index has its other part beside it.
-        for entry in place.own.read_dir()?.flatten() {
-            let name = entry.file_name();
-            if name.as_bytes().starts_with(b"sharedindex.") {
-                std::os::unix::fs::symlink(entry.path(), folder.path().join(name))?;
-            }
-        }
         let tree = place.tree.clone().unwrap_or_else(|| place.common.clone());
         Ok(Neutral { folder, tree })
+    }
+
+    /// Returns its git folder.
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Prepares a command in `folder` of the work tree.
@@ -286,6 +300,7 @@ pub(crate) struct Git {
     arguments: Vec<OsString>,
     variables: Vec<(&'static str, OsString)>,
     input: Vec<u8>,
+    file: Option<File>,
 }
 
 impl Git {
@@ -297,6 +312,7 @@ impl Git {
             arguments: arguments.collect(),
             variables: Vec::new(),
             input: Vec::new(),
+            file: None,
         }
     }
 
@@ -333,6 +349,12 @@ impl Git {
         self
     }
 
+    /// Passes a file on standard input.
+    pub(crate) fn reading(mut self, file: File) -> Git {
+        self.file = Some(file);
+        self
+    }
+
     /// Returns the command line for messages.
     fn line(&self) -> String {
         let words = self.arguments.iter().map(|word| word.to_string_lossy().into_owned());
@@ -353,9 +375,10 @@ impl Git {
     }
 
     /// Returns its output, or the reason why it failed.
-    pub(crate) async fn bytes(self) -> Result<Vec<u8>, GitError> {
+    pub(crate) async fn bytes(mut self) -> Result<Vec<u8>, GitError> {
         let mut command = Command::from(self.process());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(self.file.take().map_or_else(Stdio::piped, Stdio::from));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0).kill_on_drop(true);
         let mut child = command.spawn().map_err(|source| self.not_started(source))?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);

@@ -14,6 +14,7 @@ mod baton;
 mod diff;
 mod difference;
 mod garbage;
+mod lent;
 mod snapshot;
 
 use std::io;
@@ -37,6 +38,9 @@ const TRASH: &str = ".trash";
 
 /// The settings of git for one worktree, in its git folder.
 const CONFIG: &str = "config.worktree";
+
+/// The most that is read of what a worktree has checked out, in bytes.
+const HEAD_BYTES: u64 = 4 * 1024;
 
 /// The levels of folders in which links are looked for: git's own are fewer.
 const LEVELS: usize = 32;
@@ -100,6 +104,14 @@ pub enum WorktreeError {
     /// A file is larger than a change may hold.
     #[error("a file is larger than the 16 MiB that a change may hold")]
     TooLarge,
+    /// An agent has made more objects than the repository takes at once.
+    #[error("the agent has made {bytes} bytes of objects, and a turn may add {most}")]
+    TooMuch {
+        /// The bytes of all objects.
+        bytes: u64,
+        /// The limit.
+        most: u64,
+    },
     /// A branch to be written has commits that would be lost.
     #[error("the branch {branch} has other work on it: choose another name, or remove it")]
     Diverged {
@@ -178,6 +190,9 @@ struct Note {
     /// older than this field.
     #[serde(default)]
     config: Option<String>,
+    /// The commit of its branch when that was lent to its agent last.
+    #[serde(default)]
+    lent: Option<String>,
 }
 
 impl Worktrees {
@@ -238,11 +253,12 @@ impl Worktrees {
                 let worktree = self.worktree(run, agent, branch, &name);
                 let is_known = worktree.place.own.join("HEAD").exists();
                 match (path.is_dir(), is_known) {
-                    (true, true) => self.mend(&worktree)?,
+                    (true, true) => self.regain(&worktree).await?,
                     (true, false) => return self.adopt(run, agent, base).await,
                     (false, _) => return self.make(run, agent, base).await,
                 }
                 self.write_note(&worktree, name)?;
+                self.lend(&worktree).await?;
                 Ok(worktree)
             }
             // It was never given to an agent, so it is half a checkout at most.
@@ -286,7 +302,7 @@ impl Worktrees {
         }
         let not_saved =
             |source| WorktreeError::NotSaved { path: path.clone(), source: Box::new(source) };
-        self.mend(worktree).map_err(not_saved)?;
+        self.regain(worktree).await.map_err(not_saved)?;
         let content = self.content(&worktree.place).await.map_err(not_saved)?;
         let snapshot = self.snapshot_of(worktree, &content, why).await.map_err(not_saved)?;
         if !content.nested.is_empty() {
@@ -331,7 +347,11 @@ impl Worktrees {
         make_folder(&path.with_file_name(""))?;
         let (head, tree) = self.start(base).await?;
         let branch = self.free_branch(run, agent, &path).await?;
-        self.note_down(run, agent, &Note { branch: branch.clone(), name: None, config: None })?;
+        self.note_down(
+            run,
+            agent,
+            &Note { branch: branch.clone(), name: None, config: None, lent: None },
+        )?;
         let name = self.add(&path, &branch, &head, &["--quiet"]).await?;
         let worktree = self.worktree(run, agent, branch, &name);
         if let Some(tree) = &tree {
@@ -340,6 +360,7 @@ impl Worktrees {
         self.keep_base(&worktree, base, &head, tree.as_deref()).await?;
         make_folder(&worktree.folder)?;
         self.write_note(&worktree, name)?;
+        self.lend(&worktree).await?;
         Ok(worktree)
     }
 
@@ -370,10 +391,15 @@ impl Worktrees {
         let name = name?;
         let worktree = self.worktree(run, agent, branch.clone(), &name);
         // Git has made its folder anew, whatever was noted of the one before.
-        self.note_down(run, agent, &Note { branch, name: Some(name.clone()), config: None })?;
+        self.note_down(
+            run,
+            agent,
+            &Note { branch, name: Some(name.clone()), config: None, lent: None },
+        )?;
         self.mend(&worktree)?;
         worktree.place.git(["reset", "--quiet"]).run().await?;
         self.write_note(&worktree, name)?;
+        self.lend(&worktree).await?;
         Ok(worktree)
     }
 
@@ -486,6 +512,11 @@ impl Worktrees {
         let link = worktree.path.join(".git");
         ensure(&own.join("gitdir"), format!("{}\n", link.display()))?;
         ensure(&own.join("commondir"), "../..\n".to_owned())?;
+        let head = stafette_disk::read_text(&own.join("HEAD"), HEAD_BYTES).unwrap_or_default();
+        let is_commit = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !head.starts_with("ref: refs/") && (head.len() < 40 || !is_commit(head.trim_end())) {
+            write(&own.join("HEAD"), format!("ref: refs/heads/{}\n", worktree.branch))?;
+        }
         let note = self.note(worktree.run, &worktree.agent);
         if let Some(config) = note.and_then(|note| note.config) {
             ensure(&own.join(CONFIG), config)?;
@@ -552,8 +583,9 @@ impl Worktrees {
         let known = self.note(worktree.run, &worktree.agent).and_then(|note| note.config);
         let config = known.unwrap_or_else(|| std::fs::read_to_string(&file).unwrap_or_default());
         ensure(&file, config.clone())?;
+        let lent = self.note(worktree.run, &worktree.agent).and_then(|note| note.lent);
         let (name, config) = (Some(name), Some(config));
-        let note = Note { branch: worktree.branch.clone(), name, config };
+        let note = Note { branch: worktree.branch.clone(), name, config, lent };
         self.note_down(worktree.run, &worktree.agent, &note)
     }
 

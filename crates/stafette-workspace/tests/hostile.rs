@@ -239,3 +239,85 @@ async fn b_08_no_link_that_an_agent_leaves_in_gits_folders_is_written_through() 
         assert!(!target.exists(), "{}", target.display());
     }
 }
+
+/// Runs git as an agent does in its sandbox, where its own objects lie over the shared ones.
+fn inside(worktree: &Worktree, arguments: &[&str]) -> String {
+    let name = ["-c", "user.name=a", "-c", "user.email=a@a"];
+    let mut command = Command::new("git");
+    command.args(name).args(arguments).current_dir(&worktree.path);
+    command.env("GIT_OBJECT_DIRECTORY", worktree.lent().join("objects"));
+    command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", worktree.git_common().join("objects"));
+    let output = command.output().expect("git");
+    assert!(output.status.success(), "git {arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("text").trim_end().to_owned()
+}
+
+/// Commits everything in the sandbox, and moves the branch there.
+fn commit_inside(worktree: &Worktree, message: &str) -> String {
+    inside(worktree, &["add", "--all"]);
+    let tree = inside(worktree, &["write-tree"]);
+    let commit = inside(worktree, &["commit-tree", &tree, "-p", "HEAD", "-m", message]);
+    let branch = worktree.branch.rsplit('/').next().expect("a name");
+    write(worktree.lent().join("heads").join(branch), &format!("{commit}\n"));
+    commit
+}
+
+fn object(folder: &Path, name: &str) -> PathBuf {
+    folder.join("objects").join(&name[..2]).join(&name[2..])
+}
+
+#[tokio::test]
+async fn b_08_objects_of_a_sandboxed_agent_are_taken_in_by_their_content_and_nothing_else() {
+    let (world, worktrees, worktree) = agents_world().await;
+    let (project, lent) = (world.at("project"), worktree.lent());
+    write(worktree.folder.join("a.txt"), "two\n");
+    let commit = commit_inside(&worktree, "work");
+    write(worktree.folder.join("staged.txt"), "staged\n");
+    inside(&worktree, &["add", "--all"]);
+    assert_ne!(git(&project, &["rev-parse", &worktree.branch]).trim_end(), commit, "not yet");
+    // The name of a file of the user's with another content, and objects of another repository.
+    let other = inside(&worktree, &["rev-parse", &format!("{commit}:inner/a.txt")]);
+    let name = git(&project, &["rev-parse", "main:inner/a.txt"]).trim_end().to_owned();
+    fs::create_dir_all(object(&lent, &name).parent().expect("a folder")).expect("a folder");
+    fs::copy(object(&lent, &other), object(&lent, &name)).expect("copied");
+    let private = world.at("private");
+    write(private.join("secret"), "secret\n");
+    git(&private, &["init", "-q"]);
+    let secret = git(&private, &["hash-object", "-w", "secret"]).trim_end().to_owned();
+    let alternates = format!("{}\n", private.join(".git/objects").display());
+    write(lent.join("objects/info/alternates"), &alternates);
+
+    worktrees.collect(&worktree).await.expect("taken in");
+    assert_eq!(git(&project, &["rev-parse", &worktree.branch]).trim_end(), commit);
+    assert_eq!(git(&project, &["show", "main:inner/a.txt"]), "one\n");
+    git(&project, &["fsck", "--strict"]);
+    let has = Command::new("git").args(["cat-file", "-e", &secret]).current_dir(&project).output();
+    assert!(!has.expect("git").status.success(), "nothing of another repository");
+    assert!(!object(&lent, &commit).exists(), "it is in the repository now");
+    assert_eq!(git(&worktree.path, &["diff", "--cached", "--name-only"]), "inner/staged.txt\n");
+
+    // Many at once go together, and what is not whole moves no branch.
+    for number in 0..150 {
+        write(worktree.folder.join(format!("many/{number}")), &format!("{number}"));
+    }
+    let many = commit_inside(&worktree, "many");
+    worktrees.collect(&worktree).await.expect("taken in");
+    assert_eq!(git(&project, &["rev-parse", &worktree.branch]).trim_end(), many);
+    write(worktree.folder.join("a.txt"), "three\n");
+    let torn = commit_inside(&worktree, "torn");
+    let blob = inside(&worktree, &["rev-parse", &format!("{torn}:inner/a.txt")]);
+    fs::remove_file(object(&lent, &blob)).expect("removed");
+    worktrees.collect(&worktree).await.expect_err("something is missing");
+    assert_eq!(git(&project, &["rev-parse", &worktree.branch]).trim_end(), many);
+}
+
+#[tokio::test]
+async fn b_08_what_an_agent_writes_as_checked_out_does_not_disturb_the_users_git() {
+    for head in ["evil", "0123456789012345678901234567890123456789", "ref: refs/heads/none"] {
+        let (world, worktrees, worktree) = agents_world().await;
+        write(worktree.git_own().join("HEAD"), &format!("{head}\n"));
+        worktrees.collect(&worktree).await.expect("taken in");
+        assert_eq!(git(&world.at("project"), &["log", "--all", "--format=%s"]), "first\n");
+        handled(&worktrees, &worktree).await;
+    }
+}

@@ -149,6 +149,7 @@ impl Worktrees {
         place.git(["update-ref", &branch, head]).run().await?;
         place.git(["symbolic-ref", "HEAD", &branch]).run().await?;
         place.git(["reset", "--quiet"]).run().await?;
+        self.lend(worktree).await?;
         super::make_folder(&worktree.folder)
     }
 }

@@ -46,7 +46,7 @@ impl Worktrees {
         worktree: &Worktree,
         why: &str,
     ) -> Result<Option<SnapshotRef>, WorktreeError> {
-        self.mend(worktree)?;
+        self.regain(worktree).await?;
         let content = self.content(&worktree.place).await?;
         self.snapshot_of(worktree, &content, why).await
     }

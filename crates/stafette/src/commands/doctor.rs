@@ -1,7 +1,5 @@
 //! `doctor`: checks what works here and what does not, each with its fix.
 
-use std::process::{Command, Stdio};
-
 use serde_json::json;
 use stafette_agents::profile::{Library, on_path};
 
@@ -75,7 +73,7 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
 }
 
 fn git() -> Finding {
-    let output = Command::new("git").arg("--version").stdin(Stdio::null()).output();
+    let output = stafette_engine::git_command().arg("--version").output();
     let said = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     Finding {
         name: "git",

@@ -141,6 +141,27 @@ fn b_08_an_agent_in_its_sandbox_commits_in_its_worktree() {
     assert_eq!(git(&["log", "--format=%s", &branch]), "a: work\nfirst\n", "{view}");
 }
 
+/// Another agent, with which the first is in a loop: then the daemon looks at the work after a turn.
+const LOOP: &str = r#"
+[agents.b]
+runner = "exec"
+result = "exit"
+command = ["true"]
+[[routes]]
+from = "a"
+to = "orchestrator"
+[[routes]]
+from = "a"
+to = "b"
+[[routes]]
+from = "b"
+to = "a"
+[[loops]]
+name = "l"
+between = ["a", "b"]
+max_rounds = 2
+"#;
+
 /// Puts other settings in the place of the repository's, which would have our git start a program.
 const SWAP: &str = r#"
     cat > /dev/null
@@ -161,9 +182,7 @@ fn b_08_an_agent_in_the_project_itself_replaces_nothing_that_steers_others() {
     let world = world("exec", "auto", SWAP);
     world.write(".vscode/tasks.json", "{}");
     let workflow = world.read("stafette.toml");
-    let loops = "[[loops]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\nmax_rounds = 1\n";
-    let other = "[agents.b]\nrunner = \"exec\"\nresult = \"exit\"\ncommand = [\"true\"]\n";
-    world.write("stafette.toml", &format!("{workflow}{other}{loops}"));
+    world.write("stafette.toml", &format!("{workflow}{LOOP}"));
     world.run(&["trust", "--yes"]).ok();
     let before = world.read(".git/config");
     world.run(&["run", "x"]).ok();
@@ -197,9 +216,7 @@ const REDIRECT: &str = r#"
 fn b_08_an_agent_in_its_worktree_leads_our_git_nowhere_and_leaves_the_users_whole() {
     let world = world("exec", "auto", REDIRECT);
     let workflow = world.read("stafette.toml").replace("entry =", "worktrees = true\nentry =");
-    let loops = "[[loops]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\nmax_rounds = 1\n";
-    let other = "[agents.b]\nrunner = \"exec\"\nresult = \"exit\"\ncommand = [\"true\"]\n";
-    world.write("stafette.toml", &format!("{workflow}{other}{loops}"));
+    world.write("stafette.toml", &format!("{workflow}{LOOP}"));
     world.run(&["trust", "--yes"]).ok();
     let git = |arguments: &[&str]| {
         let name = ["-c", "user.name=t", "-c", "user.email=t@t"];
@@ -219,6 +236,52 @@ fn b_08_an_agent_in_its_worktree_leads_our_git_nowhere_and_leaves_the_users_whol
     assert!(!world.home().join("sprung").exists(), "our git obeys nothing that an agent wrote");
     assert_eq!(git(&["worktree", "list"]).lines().count(), 1);
     assert!(git(&["log", "--all", "--format=%s"]).ends_with("first\n"));
+}
+
+/// Puts another content under the name of a committed file, and removes what else there is.
+const POISON: &str = r#"
+    cat > /dev/null
+    own=$(sed 's/gitdir: //' .git)
+    common=$(dirname "$(dirname "$own")")
+    path() { echo "$1" | sed 's,^\(..\),\1/,'; }
+    name=$(path "$(git rev-parse HEAD:agent.sh)")
+    other=$(path "$(echo poison | git hash-object -w --stdin)")
+    for objects in "$common/objects" "$own/lent/shared"; do
+        mkdir -p "$objects/$(dirname "$name")"
+        cp -f "$common/objects/$other" "$objects/$name"
+        rm -f "$objects"/pack/* "$objects"/*/*[0-9a-f]
+    done
+    echo x > work.txt; git add work.txt
+    git -c user.name=a -c user.email=a@b commit -qm 'a: work' || echo no > failed
+"#;
+
+#[test]
+fn b_08_an_agent_in_its_worktree_changes_no_object_of_the_repository() {
+    let world = world("exec", "auto", POISON);
+    let workflow = world.read("stafette.toml").replace("entry =", "worktrees = true\nentry =");
+    world.write("stafette.toml", &workflow);
+    world.run(&["trust", "--yes"]).ok();
+    let git = |arguments: &[&str]| {
+        let name = ["-c", "user.name=t", "-c", "user.email=t@t"];
+        let done =
+            Command::new("git").args(name).args(arguments).current_dir(world.project()).output();
+        done.expect("git")
+    };
+    git(&["add", "."]);
+    git(&["commit", "-qm", "first"]);
+    let ran = world.run(&["run", "--foreground", "x", "--json"]);
+    if !alerts(&world).is_empty() {
+        return;
+    }
+    let view = ran.ok().json();
+    let run = view["run"].as_str().expect("a run");
+    let branch = format!("stafette/result/{}", &run[run.len() - 8..]);
+    let fine = git(&["fsck", "--strict"]);
+    assert!(fine.status.success(), "{fine:?}");
+    let script = git(&["show", "HEAD:agent.sh"]).stdout;
+    assert_eq!(String::from_utf8(script).expect("UTF-8"), POISON);
+    let work = git(&["show", &format!("{branch}:work.txt")]).stdout;
+    assert_eq!(String::from_utf8(work).expect("UTF-8"), "x\n", "its own work is there: {view}");
 }
 
 #[test]
