@@ -87,8 +87,11 @@ pub(crate) fn confine(
     let bubblewrap = find_bubblewrap();
     let prepared = prepare(mode, &policy, &launcher, &scratch, &job.folder, bubblewrap.as_deref())?;
     Ok(prepared.map(|prepared| {
-        let confined =
-            Confined { prefix: prepared.prefix.clone(), variables: prepared.variables.clone() };
+        let confined = Confined {
+            prefix: prepared.prefix.clone(),
+            variables: prepared.variables.clone(),
+            pinned: policy.pinned,
+        };
         (confined, Confinement { is_strict: mode == Mode::Strict, prepared })
     }))
 }

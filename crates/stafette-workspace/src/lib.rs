@@ -22,12 +22,20 @@ pub use renewal::{Renewal, RenewalError, Renewals, Stage};
 pub use worktree::{Base, Worktree, WorktreeError, Worktrees};
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::git::{Neutral, Place};
+
+/// The time for a fingerprint: a round of a loop does not wait longer.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Returns a fingerprint of the work in `folder`: the same text as long as no file differs,
 /// uncommitted files included. `None` where there is no git repository.
 pub async fn fingerprint(folder: &Path) -> Option<String> {
+    tokio::time::timeout(PATIENCE, look(folder)).await.ok()?
+}
+
+async fn look(folder: &Path) -> Option<String> {
     // A separate index and separate objects: looking leaves nothing in the user's repository. And
     // separate settings: an agent that works there can have written the others.
     let (place, inner) = Place::find(folder).ok()??;
