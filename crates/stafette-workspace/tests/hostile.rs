@@ -296,6 +296,16 @@ async fn b_08_objects_of_a_sandboxed_agent_are_taken_in_by_their_content_and_not
     assert!(!object(&lent, &commit).exists(), "it is in the repository now");
     assert_eq!(git(&worktree.path, &["diff", "--cached", "--name-only"]), "inner/staged.txt\n");
 
+    // On another branch of its own, its commits stay what is checked out.
+    write(worktree.folder.join("b.txt"), "b\n");
+    let aside = commit_inside(&worktree, "aside");
+    write(lent.join("heads/a"), &format!("{commit}\n"));
+    write(lent.join("heads/aside"), &format!("{aside}\n"));
+    let head = worktree.branch.replace("/a", "/aside");
+    write(worktree.git_own().join("HEAD"), &format!("ref: refs/heads/{head}\n"));
+    worktrees.collect(&worktree).await.expect("taken in");
+    assert_eq!(git(&worktree.path, &["rev-parse", "HEAD"]).trim_end(), aside);
+
     // Many at once go together, and what is not whole moves no branch.
     for number in 0..150 {
         write(worktree.folder.join(format!("many/{number}")), &format!("{number}"));

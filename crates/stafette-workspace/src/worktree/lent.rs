@@ -157,34 +157,42 @@ impl Worktrees {
     /// Moves the agent's branch to where the agent has moved it, if all of that is there.
     async fn take_branch(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
         let Some((_, own)) = worktree.branch.rsplit_once('/') else { return Ok(()) };
-        let text = stafette_disk::read_text(&worktree.lent().join("heads").join(own), REF_BYTES);
-        let Ok(text) = text else { return Ok(()) };
-        let commit = text.trim_end();
-        let is_name =
-            matches!(commit.len(), 40 | 64) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let Some(commit) = lent_branch(worktree, own) else { return Ok(()) };
         let known = self.note(worktree.run, &worktree.agent).and_then(|note| note.lent);
         // An agent without a sandbox moves the shared branch, and leaves this one alone.
-        if !is_name || known.is_none() || known.as_deref() == Some(commit) {
+        if known.is_none() || known.as_ref() == Some(&commit) {
             return Ok(());
         }
-        let whole = ["rev-list", "--objects", "--quiet", commit, "--not", "--branches", "--tags"];
-        self.shared.git(whole).run().await?;
+        self.check_whole(&commit).await?;
         let branch = format!("refs/heads/{}", worktree.branch);
-        self.shared.git(["update-ref", "-m", "stafette: a turn", &branch, commit]).run().await?;
-        self.note_lent(worktree, commit)
+        self.shared.git(["update-ref", "-m", "stafette: a turn", &branch, &commit]).run().await?;
+        self.note_lent(worktree, &commit)
     }
 
-    /// Makes what an idle agent has left ready to be read: nothing in it leads git elsewhere, and
-    /// its objects are there.
+    /// Checks that a commit is in the repository, with everything that it needs.
+    async fn check_whole(&self, commit: &str) -> Result<(), WorktreeError> {
+        let whole = ["rev-list", "--objects", "--quiet", commit, "--not", "--branches", "--tags"];
+        Ok(self.shared.git(whole).run().await?)
+    }
+
+    /// Makes what an idle agent has left ready to be read: nothing in it leads git elsewhere, its
+    /// objects are there, and what is checked out exists.
     pub(super) async fn regain(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
         self.mend(worktree)?;
         self.take_in(worktree).await?;
-        if self.head(&worktree.place).await?.is_none() {
-            // What is checked out does not exist, which would disturb the user's own git as well.
-            let branch = format!("refs/heads/{}", worktree.branch);
-            worktree.place.git(["symbolic-ref", "HEAD", &branch]).run().await?;
+        let place = &worktree.place;
+        if self.head(place).await?.is_some() {
+            return Ok(());
         }
-        Ok(())
+        // Perhaps it is on another branch of its own, which nobody else has.
+        let head = stafette_disk::read_text(&place.own.join("HEAD"), REF_BYTES).unwrap_or_default();
+        let name = head.trim_end().rsplit('/').next().unwrap_or_default();
+        if let Some(commit) = lent_branch(worktree, name) {
+            self.check_whole(&commit).await?;
+            return Ok(place.git(["update-ref", "--no-deref", "HEAD", &commit]).run().await?);
+        }
+        let branch = format!("refs/heads/{}", worktree.branch);
+        Ok(place.git(["symbolic-ref", "HEAD", &branch]).run().await?)
     }
 
     /// Takes in what an agent has made in a turn, so that it is seen. Its agent must be idle.
@@ -192,6 +200,15 @@ impl Worktrees {
         let _turn = self.turn.lock().await;
         self.regain(worktree).await
     }
+}
+
+/// Returns the commit of a branch as its agent has left it.
+fn lent_branch(worktree: &Worktree, name: &str) -> Option<String> {
+    let file = worktree.lent().join("heads").join(name);
+    let text = stafette_disk::read_text(&file, REF_BYTES).ok()?;
+    let commit = text.trim_end();
+    let is_hex = commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (is_hex && matches!(commit.len(), 40 | 64)).then(|| commit.to_owned())
 }
 
 /// Lists the files of objects in a folder. Files with other names are none.
