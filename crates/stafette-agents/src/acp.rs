@@ -82,8 +82,9 @@ pub(crate) async fn run(job: Job, link: Link) {
         Ok(started) => started,
         Err(failed) => return link.tell(*failed).await,
     };
+    let pinned = job.confined.as_ref().map(|confined| confined.pinned.as_slice());
     let folder = match Folder::at(&job.folder) {
-        Ok(folder) => folder,
+        Ok(folder) => folder.pinning(pinned.unwrap_or_default()),
         Err(error) => {
             let message = format!("the folder {} cannot be used: {error}", job.folder.display());
             return link.tell(Signal::recoverable(message, Usage::default())).await;

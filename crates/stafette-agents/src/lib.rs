@@ -137,6 +137,8 @@ pub struct Confined {
     pub prefix: Vec<OsString>,
     /// The environment variables to set for these commands.
     pub variables: Vec<(OsString, OsString)>,
+    /// The paths that nothing may be written to in the agent's name either.
+    pub pinned: Vec<PathBuf>,
 }
 
 impl Job {

@@ -19,7 +19,7 @@ use crate::{AgentName, HandoffId, Party, Reason, RunId, TurnOrder};
 
 pub use crate::workflow::changes::ChangeRules;
 pub use gate::{Gate, GateKind, gates, is_dependency, protection};
-pub use own::{is_lever, runs};
+pub use own::{AUTOMATION, is_lever, is_starter, runs};
 pub(crate) use path::folded;
 pub use path::{BadPath, FilePath, collisions};
 

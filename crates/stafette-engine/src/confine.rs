@@ -3,8 +3,8 @@
 //!
 //! An agent in a sandbox may change its worktree (or the project, when it has none), a temporary
 //! folder of its own and its program's own state; it may read the system, installed tools and the
-//! files of its command; and it reaches the daemon's socket. Keys in the user's home are hidden,
-//! and hooks, git's settings, agents' settings, `.stafette` and `stafette.toml` cannot be changed.
+//! files of its command; and it reaches the daemon's socket. Keys in the user's home are hidden, and
+//! what steers git, agents and other programs of the user cannot be changed.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,15 @@ use std::path::{Path, PathBuf};
 use stafette_agents::profile::{Profile, on_path};
 use stafette_agents::{Confined, Job};
 use stafette_core::RunId;
+use stafette_core::change::{AUTOMATION, is_lever, is_starter};
 use stafette_core::workflow::Sandbox;
 use stafette_sandbox::{Mode, Places, Policy, Prepared, SandboxError, find_bubblewrap, prepare};
 use stafette_workspace::Worktree;
 
 use crate::engine::Settings;
+
+/// The folders of agents' settings that an agent must not make either.
+const RESERVED: [&str; 4] = [".claude", ".codex", ".gemini", ".stafette"];
 
 /// A sandbox that is ready for an agent.
 #[derive(Clone, Debug)]
@@ -39,11 +43,12 @@ impl Confinement {
 }
 
 /// Prepares the sandbox of a job, if its agent has one. It reads files and programs, so it may take
-/// a moment.
+/// a moment. `parts` are the files that are part of the workflow.
 pub(crate) fn confine(
     settings: &Settings,
     job: &Job,
     worktree: Option<&Worktree>,
+    parts: &[String],
 ) -> Result<Option<(Confined, Confinement)>, SandboxError> {
     let mode = match job.agent.sandbox {
         Sandbox::Off => return Ok(None),
@@ -65,9 +70,16 @@ pub(crate) fn confine(
         git_own: worktree.map(|worktree| worktree.git_own().to_owned()),
         git_common: worktree.map(|worktree| worktree.git_common().to_owned()),
         branch: worktree.map(|worktree| worktree.branch.clone()),
+        lent: worktree.map(Worktree::lent),
         temp: temporary(&home).join(&own),
         state,
         sockets: vec![settings.socket.clone()],
+        pinned: match worktree {
+            Some(worktree) => {
+                [&worktree.path, &job.folder].into_iter().flat_map(|it| levers(it)).collect()
+            }
+            None => levers(&job.folder).into_iter().chain(steering(&job.folder, parts)).collect(),
+        },
     });
     policy.read.extend(programs(settings, job, &home));
     policy.closed.extend(settings.closed.iter().cloned());
@@ -75,10 +87,39 @@ pub(crate) fn confine(
     let bubblewrap = find_bubblewrap();
     let prepared = prepare(mode, &policy, &launcher, &scratch, &job.folder, bubblewrap.as_deref())?;
     Ok(prepared.map(|prepared| {
-        let confined =
-            Confined { prefix: prepared.prefix.clone(), variables: prepared.variables.clone() };
+        let confined = Confined {
+            prefix: prepared.prefix.clone(),
+            variables: prepared.variables.clone(),
+            pinned: policy.pinned,
+        };
         (confined, Confinement { is_strict: mode == Mode::Strict, prepared })
     }))
+}
+
+/// The paths in a folder that make agents start programs. Some are reserved where they are missing.
+fn levers(folder: &Path) -> Vec<PathBuf> {
+    let mut all = RESERVED.map(|name| folder.join(name)).to_vec();
+    all.extend(named(folder, is_lever));
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// The paths in the project that start programs of the user, as soon as they are changed there and
+/// not in a worktree: what shells, editors and hooks obey, continuous integration, and the parts of
+/// the workflow.
+fn steering(project: &Path, parts: &[String]) -> Vec<PathBuf> {
+    let plain = |path: &String| project.join(path).components().collect::<PathBuf>();
+    let mut all = named(project, is_starter);
+    all.extend(AUTOMATION.iter().map(|folder| project.join(folder)).filter(|path| path.exists()));
+    all.extend(parts.iter().map(plain).filter(|path| path.is_file()));
+    all
+}
+
+fn named(folder: &Path, is_one: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let found = entries.filter(|entry| is_one(&entry.file_name().to_string_lossy()));
+    found.map(|entry| entry.path()).collect()
 }
 
 /// Removes the temporary files of a run's agents.

@@ -131,6 +131,7 @@ impl Sessions {
                 told,
                 agents,
                 rules: run.workflow.change_rules(),
+                parts: run.workflow.parts(),
                 interceptor: interceptor.clone(),
                 gate: gate.clone(),
                 workflow: run.workflow.clone(),
@@ -231,6 +232,8 @@ struct Pump {
     agents: Arc<dyn Agents>,
     /// The rules for changes that it proposes.
     rules: ChangeRules,
+    /// The files whose contents are part of the workflow.
+    parts: Vec<String>,
     /// The interceptor to ask before the session begins.
     interceptor: Option<Arc<dyn Interceptor>>,
     /// Knows the files that were trusted.
@@ -357,6 +360,9 @@ impl Pump {
                     if self.in_loop && result.fingerprint.is_none() {
                         result.fingerprint = stafette_workspace::fingerprint(&folder).await;
                     }
+                    if let (Some(places), Some(_)) = (&self.places, &confinement) {
+                        places.collect(&order).await;
+                    }
                     self.stands(SessionState::Ended, String::new()).await;
                     crash::point();
                     if self.keep(Input::Finish { turn, result }).await {
@@ -448,9 +454,9 @@ impl Pump {
         if job.agent.sandbox == Sandbox::Off {
             return Ok((job, None));
         }
-        let settings = Arc::clone(&self.settings);
+        let (settings, parts) = (Arc::clone(&self.settings), self.parts.clone());
         let making = tokio::task::spawn_blocking(move || {
-            let made = confine(&settings, &job, worktree.as_ref());
+            let made = confine(&settings, &job, worktree.as_ref(), &parts);
             (job, made)
         });
         match making.await {

@@ -73,7 +73,8 @@ pub use record::{HandoffView, Held, RunView};
 pub use stafette_store::{Entry, HandoffRow, Stored};
 pub use stafette_workspace::changes::{FileDiff, Hunk, Left, Line, Report};
 pub use stafette_workspace::{
-    ChangeError, Changes, GitError, Provenance, Renewal, RenewalError, Stage, provenance,
+    ChangeError, Changes, GitError, Provenance, Renewal, RenewalError, Stage, git_command,
+    provenance, provenance_now,
 };
 pub use terminals::{
     BadSize, InputError, Piece, Recording, RecordingError, RecordingLines, ResizeError, Snapshot,

@@ -47,6 +47,16 @@ impl Places {
         Ok(own)
     }
 
+    /// Called when an agent has finished a turn: its commits become visible in the repository.
+    /// Errors are only logged, since the next one that needs them tries again.
+    pub(crate) async fn collect(&self, order: &TurnOrder) {
+        let Ok(worktrees) = self.worktrees().await else { return };
+        let Some(own) = worktrees.get(order.key.run, &order.agent) else { return };
+        if let Err(error) = worktrees.collect(&own).await {
+            tracing::warn!(run = %order.key.run, %error, "an agent's commits stay in its worktree");
+        }
+    }
+
     /// Called when the run has ended: leaves the outcome on a branch and removes the worktrees,
     /// each saved. The branch is also proposed as a change, which is returned.
     pub(crate) async fn leave(&self, run: &Run) -> Option<Change> {

@@ -55,8 +55,18 @@ pub(crate) fn arguments(policy: &Policy, also: &[&Path], folder: Option<&Path>) 
     for path in &write {
         add("--bind-try", &[path, path]);
     }
+    for swap in &policy.swaps {
+        if let Some(kept) = &swap.kept {
+            add("--ro-bind-try", &[&swap.over, kept]);
+        }
+        add("--bind-try", &[&swap.with, &swap.over]);
+    }
     for path in policy.sockets.iter().map(PathBuf::as_path).chain(also.iter().copied()) {
         add("--ro-bind-try", &[path, path]);
+    }
+    // A place that something is mounted on cannot be renamed or removed.
+    for path in &policy.held() {
+        add("--bind-try", &[path, path]);
     }
     for path in &policy.pinned {
         add("--ro-bind-try", &[path, path]);

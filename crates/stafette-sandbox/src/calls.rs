@@ -65,6 +65,18 @@ const NAMESPACES: [i32; 6] = [
     libc::CLONE_NEWUTS,
 ];
 
+/// Kinds of sockets that reach past this system's files and network: the host of a virtual machine.
+const SOCKETS: [i32; 1] = [libc::AF_VSOCK];
+
+/// Calls that are denied as if the kernel did not have them, so that callers use the older ones:
+/// their arguments are in memory, where a filter does not see them.
+const UNSEEN: [i64; 4] = [
+    libc::SYS_clone3,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+];
+
 /// Requests that type into a terminal which another process reads: TIOCSTI and TIOCLINUX.
 const INJECTIONS: [u64; 2] = [0x5412, 0x541c];
 
@@ -107,10 +119,13 @@ pub(crate) fn deny() -> Result<(), seccompiler::Error> {
     let inject =
         INJECTIONS.map(|request| argument(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request));
     rules.insert(libc::SYS_ioctl, inject.into_iter().collect::<Result<_, _>>()?);
+    let sockets = SOCKETS.map(|kind| {
+        argument(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, u64::from(kind.unsigned_abs()))
+    });
+    rules.insert(libc::SYS_socket, sockets.into_iter().collect::<Result<_, _>>()?);
     install(rules, libc::EPERM, arch)?;
-    // Its flags are in memory, where a filter does not see them. A caller that gets ENOSYS uses the
-    // older call.
-    install(BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS, arch)
+    let unseen = UNSEEN.map(|call| (call, Vec::new()));
+    install(BTreeMap::from(unseen), libc::ENOSYS, arch)
 }
 
 fn argument(

@@ -10,10 +10,13 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::bubblewrap;
-use crate::{Enforced, Mode, Policy, Report};
+use crate::{Enforced, Mode, Places, Policy, Report};
 
 /// The exit code of `sandboxed` if it could not become the command.
 const REFUSED: u8 = 125;
+
+/// The folders that are created empty, so that they can be pinned.
+const RESERVED: [&str; 7] = [".claude", ".codex", ".gemini", ".stafette", ".git", "hooks", "info"];
 
 /// The instructions for the launcher.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -96,14 +99,11 @@ pub fn prepare(
     let spec_file = scratch.join("sandbox.json");
     let report = scratch.join("sandbox-report.json");
     let failed = |source| SandboxError::Spec { path: spec_file.clone(), source };
-    // Grants and pins need existing paths; a path that cannot be created is left out. Git ignores
-    // an empty folder, so one is created here where the agent must not make it. A file would be
-    // visible.
-    let is_folder = |path: &&PathBuf| path.extension().is_none() && !path.ends_with(".git");
-    let pinned = policy.pinned.iter().filter(is_folder);
-    for folder in policy.write.iter().chain(pinned).filter(|path| !path.exists()) {
+    // Grants need existing folders; one that cannot be created is left out.
+    for folder in policy.write.iter().filter(|path| !path.exists()) {
         let _ = std::fs::create_dir_all(folder);
     }
+    policy.pinned.iter().filter(|path| policy.is_writable(path)).for_each(|path| reserve(path));
     let spec = Spec {
         policy: policy.clone(),
         mode,
@@ -128,6 +128,46 @@ pub fn prepare(
     prefix.extend(["--spec".into(), spec_file.into_os_string(), "--".into()]);
     let variables = vec![("TMPDIR".into(), policy.temp.clone().into_os_string())];
     Ok(Some(Prepared { prefix, variables, report }))
+}
+
+/// Tries a whole sandbox on a command that does nothing, in a folder for it, and returns what took
+/// effect: [`Mode::Strict`] starts where that is everything.
+pub fn try_out(launcher: &[OsString], scratch: &Path) -> Result<Report, SandboxError> {
+    let tree = scratch.join("tree");
+    let policy = Policy::for_agent(&Places {
+        home: scratch.join("home"),
+        pinned: vec![tree.join("inner/.claude")],
+        worktree: tree.clone(),
+        temp: scratch.join("temp"),
+        ..Places::default()
+    });
+    let failed = |source| SandboxError::Spec { path: scratch.to_owned(), source };
+    stafette_disk::folder(&tree.join("inner")).map_err(failed)?;
+    let bubblewrap = bubblewrap::find_bubblewrap();
+    let prepared = prepare(Mode::Auto, &policy, launcher, scratch, &tree, bubblewrap.as_deref())?;
+    let missing = || SandboxError::Usage;
+    let prepared = prepared.ok_or_else(missing)?;
+    let (program, rest) = prepared.prefix.split_first().ok_or_else(missing)?;
+    let mut command = Command::new(program);
+    command.args(rest).arg("true").current_dir(&tree).stdin(std::process::Stdio::null());
+    let done = command.output();
+    done.map_err(|source| SandboxError::Command { program: program.clone(), source })?;
+    prepared.report().ok_or_else(|| failed(std::io::Error::other("the launcher said nothing")))
+}
+
+/// Creates what is pinned and missing, where it steers programs as soon as an agent makes it and is
+/// nothing while it is empty: git ignores empty folders. Another file would be visible.
+fn reserve(path: &Path) {
+    let is_one_of = |names: &[&str]| names.iter().any(|name| path.ends_with(name));
+    if path.symlink_metadata().is_ok() {
+        return;
+    }
+    // Where it cannot be created, the agent cannot do it either, or the report says so.
+    let _ = match () {
+        () if is_one_of(&RESERVED) => std::fs::create_dir(path),
+        () if path.ends_with("config.worktree") => std::fs::write(path, ""),
+        () => Ok(()),
+    };
 }
 
 /// Runs the launcher: `--spec FILE -- COMMAND`. It must be called while the process has one thread,

@@ -24,6 +24,6 @@ mod offer;
 mod policy;
 
 pub use bubblewrap::find_bubblewrap;
-pub use launch::{Prepared, SandboxError, Spec, prepare, sandboxed};
+pub use launch::{Prepared, SandboxError, Spec, prepare, sandboxed, try_out};
 pub use offer::{Enforced, Offer, Report};
-pub use policy::{Mode, Network, Places, Policy};
+pub use policy::{Mode, Network, Places, Policy, Swap};

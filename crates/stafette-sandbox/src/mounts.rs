@@ -3,17 +3,19 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::fs::{AtFlags, CWD, StatVfsMountFlags, StatxAttributes, StatxFlags, statvfs, statx};
 use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, mount, mount_bind, mount_change, mount_remount,
+    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
+    mount_remount,
 };
 use rustix::thread::UnshareFlags;
 
 use crate::policy::real;
-use crate::{Enforced, Policy};
+use crate::{Enforced, Policy, Swap};
 
 /// Sets up the mounts for this process and all its descendants.
 pub(crate) fn put_in_place(policy: &Policy) -> Enforced {
@@ -21,6 +23,17 @@ pub(crate) fn put_in_place(policy: &Policy) -> Enforced {
         return Enforced::Not(format!("no namespace for mounts: {error}"));
     }
     let mut missing = Vec::new();
+    for swap in &policy.swaps {
+        if let Err(error) = put_over(swap) {
+            missing.push(format!("{} ({error})", swap.over.display()));
+        }
+    }
+    // A place that something is mounted on cannot be renamed or removed.
+    for folder in policy.held() {
+        if let Err(error) = mount_bind_recursive(&folder, &folder) {
+            missing.push(format!("{} ({error})", folder.display()));
+        }
+    }
     for path in &policy.pinned {
         if let Err(error) = pin(policy, path) {
             missing.push(format!("{} ({error})", path.display()));
@@ -41,27 +54,40 @@ pub(crate) fn put_in_place(policy: &Policy) -> Enforced {
     }
 }
 
-/// Checks that pinned paths are on a read-only mount, whichever program made it.
+/// Checks that pinned paths are on a read-only mount, and that the folders around them cannot be
+/// moved away, whichever program made the mounts.
 pub(crate) fn check(policy: &Policy) -> Enforced {
     let is_open = |path: &&PathBuf| {
-        let is_read_only =
-            statvfs(*path).is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::RDONLY));
-        is_within(policy, path)
-            && path.symlink_metadata().is_ok()
-            && (path.is_symlink() || !is_read_only)
+        policy.is_linked(path)
+            || (policy.is_writable(path) && path.symlink_metadata().is_ok() && !is_read_only(path))
     };
-    let open: Vec<String> =
-        policy.pinned.iter().filter(is_open).map(|path| path.display().to_string()).collect();
+    let is_loose = |path: &PathBuf| !is_read_only(path) && !is_mount(path);
+    let open = policy.pinned.iter().filter(is_open).cloned();
+    let open = open.chain(policy.held().into_iter().filter(is_loose));
+    let bare = policy.swaps.iter().filter(|swap| !is_over(swap)).map(|swap| swap.over.clone());
+    let open: Vec<PathBuf> = open.chain(bare).collect();
     if open.is_empty() {
         return Enforced::Fully;
     }
+    let open: Vec<String> = open.iter().map(|path| path.display().to_string()).collect();
     Enforced::Partly(format!("these can be changed: {}", open.join(", ")))
 }
 
-/// True if a path is inside a writable folder.
-fn is_within(policy: &Policy, path: &Path) -> bool {
-    let Some(folder) = path.parent() else { return false };
-    policy.write.iter().any(|write| real(folder).starts_with(real(write)))
+/// True if a folder is seen in the place of the other, which can only be read.
+fn is_over(swap: &Swap) -> bool {
+    let place = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
+    place(&swap.over).is_some_and(|over| Some(over) == place(&swap.with))
+        && swap.kept.as_deref().is_none_or(is_read_only)
+}
+
+fn is_read_only(path: &Path) -> bool {
+    statvfs(path).is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::RDONLY))
+}
+
+/// True if something is mounted at a path.
+fn is_mount(path: &Path) -> bool {
+    let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS);
+    found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
 fn enter() -> io::Result<()> {
@@ -89,18 +115,24 @@ fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
     rustix::thread::unshare(flags)
 }
 
+/// Covers a folder with another.
+fn put_over(swap: &Swap) -> io::Result<()> {
+    if let Some(kept) = &swap.kept {
+        mount_bind_recursive(&swap.over, kept)?;
+        read_only(kept)?;
+    }
+    Ok(mount_bind(&swap.with, &swap.over)?)
+}
+
 /// Makes a path read-only if it is inside a writable folder.
 fn pin(policy: &Policy, path: &Path) -> io::Result<()> {
-    if !is_within(policy, path) {
+    if policy.is_linked(path) {
+        return Err(io::Error::other("a link leads to it"));
+    }
+    if !policy.is_writable(path) || !path.exists() {
         return Ok(());
     }
-    if path.is_symlink() {
-        return Err(io::Error::other("it is a link"));
-    }
-    if !path.exists() {
-        return Ok(());
-    }
-    mount_bind(path, path)?;
+    mount_bind_recursive(path, path)?;
     read_only(path)
 }
 

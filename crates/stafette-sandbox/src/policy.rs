@@ -43,15 +43,29 @@ pub struct Policy {
     pub sockets: Vec<PathBuf>,
     /// Sockets that may not be connected to, although the folders around them are granted.
     pub closed: Vec<PathBuf>,
-    /// Paths that must not be changed, although their surroundings may be. A missing folder cannot
-    /// be created either; a missing file can, and shows in the work.
+    /// Paths that must not be changed, although their surroundings may be; the folders around them
+    /// cannot be moved away. Of those that are missing, only some are reserved (`prepare`).
     pub pinned: Vec<PathBuf>,
+    /// Folders that others lie over.
+    pub swaps: Vec<Swap>,
     /// Paths that must be neither read nor changed, whatever is granted around them.
     pub hidden: Vec<PathBuf>,
     /// A private folder for temporary files. It replaces `/tmp` where that is possible.
     pub temp: PathBuf,
     /// The allowed network connections.
     pub network: Network,
+}
+
+/// A folder that is seen in the place of another.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Swap {
+    /// The folder that is covered.
+    pub over: PathBuf,
+    /// The folder that is seen there.
+    pub with: PathBuf,
+    /// Where the covered folder can still be read; `None` if nowhere.
+    pub kept: Option<PathBuf>,
 }
 
 /// The paths from which an agent's policy is made.
@@ -67,12 +81,17 @@ pub struct Places {
     pub git_common: Option<PathBuf>,
     /// The worktree's branch; the agent may move it and the other branches of the same run.
     pub branch: Option<String>,
+    /// A folder with `objects`, `heads` and `logs` of the agent's own, which lie over the shared
+    /// ones, and `shared`, where the shared objects can be read; `None` if it may write to those.
+    pub lent: Option<PathBuf>,
     /// A private folder for temporary files.
     pub temp: PathBuf,
     /// Folders with the state of the agent's program: logins, history, caches.
     pub state: Vec<PathBuf>,
     /// Sockets that it needs, such as the one of its session.
     pub sockets: Vec<PathBuf>,
+    /// Paths in the worktree that it must not change: what steers agents and other programs.
+    pub pinned: Vec<PathBuf>,
 }
 
 /// Paths of the system that every program needs.
@@ -204,9 +223,11 @@ const POWERS: [&str; 12] = [
     "/run/dbus",
 ];
 
-/// Files that make agents and git start programs, relative to the agent's folder.
-const LEVERS: [&str; 7] =
-    [".claude", ".codex", ".gemini", ".mcp.json", ".stafette", "opencode.json", "stafette.toml"];
+/// The settings of a repository, relative to its git folder: they name programs that git starts.
+const SETTINGS: [&str; 4] = ["hooks", "config", "config.worktree", "info"];
+
+/// The files in the git folder of a worktree that say which repository and settings it has.
+const WORKTREE_SETTINGS: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
 
 impl Policy {
     /// Makes the policy with what an agent needs for its work, and no more: it may change its
@@ -214,21 +235,34 @@ impl Policy {
     /// tools, and nothing else of the home.
     #[must_use]
     pub fn for_agent(places: &Places) -> Policy {
-        let Places { home, worktree, git_own, git_common, branch, temp, state, sockets } = places;
+        let Places {
+            home,
+            worktree,
+            git_own,
+            git_common,
+            branch,
+            lent,
+            temp,
+            state,
+            sockets,
+            pinned,
+        } = places;
         let mut policy = Policy {
             write: vec![worktree.clone(), temp.clone()],
             read: SYSTEM.map(PathBuf::from).to_vec(),
             sockets: sockets.clone(),
             closed: Vec::new(),
-            pinned: LEVERS.map(|lever| worktree.join(lever)).to_vec(),
+            pinned: pinned.clone(),
+            swaps: Vec::new(),
             hidden: KEYS.map(|key| home.join(key)).to_vec(),
             temp: temp.clone(),
             network: Network::Open,
         };
         let git = worktree.join(".git");
-        match git.is_dir() {
-            true => policy.pinned.extend([git.join("hooks"), git.join("config")]),
-            // The link to the repository must not be redirected.
+        match git.join("HEAD").exists() && !git.is_symlink() {
+            true => policy.pinned.extend(SETTINGS.map(|name| git.join(name))),
+            // The link to the repository must not be redirected, and where there is none, a new one
+            // would have its own settings.
             false => policy.pinned.push(git),
         }
         policy.write.extend(state.iter().cloned());
@@ -236,18 +270,29 @@ impl Policy {
         policy.read.extend(TOOLS.map(|tool| home.join(tool)));
         policy.hidden.extend(POWERS.map(PathBuf::from));
         if let Some(common) = git_common {
-            // Objects are harmless, and the branches of the run belong to it. Hooks, settings and
+            // Objects, and the branches of the run: its own ones over the shared. Hooks, settings and
             // the user's branches are readable at most.
             policy.read.push(common.clone());
-            policy.write.push(common.join("objects"));
+            let mut shared = vec![(common.join("objects"), "objects", Some("shared"))];
             let ours = branch.as_deref().and_then(|branch| branch.rsplit_once('/'));
             if let Some((folder, _)) = ours {
-                policy.write.push(common.join("refs/heads").join(folder));
-                policy.write.push(common.join("logs/refs/heads").join(folder));
+                shared.push((common.join("refs/heads").join(folder), "heads", None));
+                shared.push((common.join("logs/refs/heads").join(folder), "logs", None));
             }
-            policy.pinned.extend([common.join("hooks"), common.join("config")]);
+            for (over, with, kept) in shared {
+                policy.write.push(over.clone());
+                policy.swaps.extend(lent.iter().map(|lent| Swap {
+                    over: over.clone(),
+                    with: lent.join(with),
+                    kept: kept.map(|kept| lent.join(kept)),
+                }));
+            }
+            policy.pinned.extend(SETTINGS.map(|name| common.join(name)));
         }
-        policy.write.extend(git_own.iter().cloned());
+        if let Some(own) = git_own {
+            policy.write.push(own.clone());
+            policy.pinned.extend(WORKTREE_SETTINGS.map(|name| own.join(name)));
+        }
         // A program's own state may be among the keys: it needs its login to run.
         policy.hidden.retain(|hidden| !state.iter().any(|state| hidden.starts_with(state)));
         policy
@@ -280,6 +325,45 @@ impl Policy {
         let _ = writeln!(text, "may reach: {network}");
         let _ = write!(text, "the system offers:\n{offer}");
         text
+    }
+
+    /// True if a path is inside a writable folder.
+    pub(crate) fn is_writable(&self, path: &Path) -> bool {
+        path.parent().is_some_and(|folder| self.root(&real(folder)).is_some())
+    }
+
+    /// Returns the outermost writable folder that a folder is in, or is.
+    fn root(&self, folder: &Path) -> Option<PathBuf> {
+        let roots = self.write.iter().map(|write| real(write));
+        roots.filter(|root| folder.starts_with(root)).min_by_key(|root| root.as_os_str().len())
+    }
+
+    /// True if a link that can be changed leads to a path.
+    pub(crate) fn is_linked(&self, path: &Path) -> bool {
+        let roots = self.write.iter().flat_map(|write| [write.clone(), real(write)]);
+        let mut inner = roots.filter_map(|root| Some((path.strip_prefix(&root).ok()?, root)));
+        inner.any(|(inner, root)| {
+            let mut at = root;
+            inner.components().any(|name| {
+                at.push(name);
+                at.is_symlink()
+            })
+        })
+    }
+
+    /// Lists the writable folders around pinned paths, outer ones first. They must stay where they
+    /// are: a folder that is moved away takes along what is pinned in it, and another can be put in
+    /// its place.
+    pub(crate) fn held(&self) -> Vec<PathBuf> {
+        let mut held = Vec::new();
+        for path in self.pinned.iter().filter(|path| path.exists() && !self.is_linked(path)) {
+            let Some(folder) = path.parent().map(real) else { continue };
+            let Some(root) = self.root(&folder) else { continue };
+            held.extend(folder.ancestors().take_while(|it| **it != root).map(Path::to_owned));
+        }
+        held.sort();
+        held.dedup();
+        held
     }
 
     /// Splits grants so that none contains a hidden path: a folder with something hidden in it is

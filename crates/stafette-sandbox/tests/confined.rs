@@ -11,6 +11,10 @@ use stafette_sandbox::{
 use stafette_testkit::tools;
 use tempfile::TempDir;
 
+/// What an agent must not change in its folder.
+const PINNED: [&str; 6] =
+    [".claude", ".codex", ".stafette", "stafette.toml", "scripts/deep/run.sh", ".github/workflows"];
+
 /// A home with keys, a repository with hooks, and a worktree beside it.
 struct World {
     folder: TempDir,
@@ -73,7 +77,8 @@ impl World {
             branch: Some("stafette/1/builder".into()),
             temp: at("temp"),
             state: vec![at("home/.agent")],
-            sockets: Vec::new(),
+            pinned: PINNED.map(|name| at("tree").join(name)).to_vec(),
+            ..Places::default()
         });
         let (home, tree, common) = (at("home"), at("tree"), at("repo/.git"));
         World { home, tree, common, policy, folder, bubblewrap }
@@ -135,13 +140,7 @@ fn b_08_a_sandboxed_agent_commits_to_its_branch_and_to_no_other() {
     for mut world in World::both() {
         let repo = world.folder.path().join("project");
         let tree = world.folder.path().join("worktree");
-        let git = |arguments: &[&str]| {
-            let mut command = Command::new("git");
-            command.args(["-c", "user.name=Mia", "-c", "user.email=mia@example.org"]);
-            let output = command.args(arguments).current_dir(&repo).output().expect("git");
-            assert!(output.status.success(), "{arguments:?}: {output:?}");
-            String::from_utf8(output.stdout).expect("text")
-        };
+        let git = |arguments: &[&str]| git(&repo, arguments);
         fs::create_dir(&repo).expect("a folder");
         git(&["init", "-q", "-b", "main"]);
         git(&["commit", "-q", "--allow-empty", "-m", "first"]);
@@ -172,7 +171,70 @@ fn b_08_a_sandboxed_agent_commits_to_its_branch_and_to_no_other() {
             assert!(!world.can("git branch -f main HEAD"));
             assert!(!world.can("git config core.fsmonitor evil"));
         }
+        if holds(&report, "mounts") {
+            for file in ["commondir", "gitdir", "config.worktree"] {
+                let own = repo.join(".git/worktrees/worktree");
+                assert!(!world.can(&format!("echo /evil > {}/{file}", own.display())), "{file}");
+                assert!(!world.can(&format!("rm {}/{file}", own.display())), "{file}");
+            }
+        }
         assert_eq!(git(&["rev-parse", "main"]), main);
+    }
+}
+
+#[test]
+fn b_08_a_sandboxed_agent_with_objects_of_its_own_does_not_reach_the_shared_ones() {
+    for mut world in World::both() {
+        let repo = world.folder.path().join("project");
+        let tree = world.folder.path().join("worktree");
+        fs::create_dir(&repo).expect("a folder");
+        fs::write(repo.join("a.txt"), "one\n").expect("written");
+        git(&repo, &["init", "-q", "-b", "main"]);
+        git(&repo, &["add", "."]);
+        git(&repo, &["commit", "-q", "-m", "first"]);
+        let path = tree.to_str().expect("text");
+        git(&repo, &["worktree", "add", "-q", "-b", "stafette/1/builder", path]);
+        let own = repo.join(".git/worktrees/worktree");
+        let lent = own.join("lent");
+        for folder in ["objects/info", "shared", "heads", "logs"] {
+            fs::create_dir_all(lent.join(folder)).expect("folders");
+        }
+        fs::write(
+            lent.join("objects/info/alternates"),
+            format!("{}\n", lent.join("shared").display()),
+        )
+        .expect("written");
+        let before = git(&repo, &["rev-parse", "main"]);
+        fs::write(lent.join("heads/builder"), &before).expect("written");
+        world.policy = Policy::for_agent(&Places {
+            home: world.home.clone(),
+            worktree: tree.clone(),
+            git_own: Some(own),
+            git_common: Some(repo.join(".git")),
+            branch: Some("stafette/1/builder".into()),
+            lent: Some(lent.clone()),
+            temp: world.folder.path().join("temp"),
+            ..Places::default()
+        });
+        (world.tree, world.common) = (tree, repo.join(".git"));
+        let (_, report) = world.run(Mode::Auto, "true");
+        if !holds(&report, "mounts") {
+            assert!(report.to_string().contains("mounts: not enforced"), "{report}");
+            continue;
+        }
+        let count = |repo: &std::path::Path| git(repo, &["count-objects"]);
+        let objects = count(&repo);
+        let script = "echo x > x && git add . && \
+                      git -c user.name=a -c user.email=a@b commit -q -m work && \
+                      git status --short && git log --format=%s && git show main:a.txt";
+        let (output, report) = world.run(Mode::Auto, script);
+        assert!(output.status.success(), "{output:?}\n{report}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "work\nfirst\none\n");
+        world.can("rm -rf $COMMON/objects/* $COMMON/worktrees/worktree/lent/shared/*");
+        assert_eq!(count(&repo), objects, "nothing is there that was not, and nothing is gone");
+        assert_eq!(git(&repo, &["rev-parse", "stafette/1/builder"]), before);
+        assert_eq!(git(&repo, &["log", "--all", "--format=%s"]), "first\n");
+        git(&repo, &["fsck", "--strict", "--no-reflogs"]);
     }
 }
 
@@ -226,6 +288,93 @@ fn b_08_keys_hooks_and_settings_are_out_of_reach_for_the_agent_and_its_children(
     }
 }
 
+/// Runs git for the person whose project it is.
+fn git(folder: &std::path::Path, arguments: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.args(["-c", "user.name=Mia", "-c", "user.email=mia@example.org"]);
+    let output = command.args(arguments).current_dir(folder).output().expect("git");
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn b_08_what_is_pinned_cannot_be_moved_away_with_the_folders_around_it() {
+    for mut world in World::both() {
+        let project = world.folder.path().join("project");
+        for file in ["scripts/deep/run.sh", ".github/workflows/ci.yml", ".github/other", "a.txt"] {
+            let file = project.join(file);
+            fs::create_dir_all(file.parent().expect("a folder")).expect("folders");
+            fs::write(file, "old").expect("written");
+        }
+        git(&project, &["init", "-q", "-b", "main"]);
+        git(&project, &["add", "."]);
+        git(&project, &["commit", "-q", "-m", "first"]);
+        let config = fs::read_to_string(project.join(".git/config")).expect("settings");
+        world.policy = Policy::for_agent(&Places {
+            home: world.home.clone(),
+            worktree: project.clone(),
+            temp: world.folder.path().join("temp"),
+            pinned: PINNED.map(|name| project.join(name)).to_vec(),
+            ..Places::default()
+        });
+        world.tree = project.clone();
+        let (_, report) = world.run(Mode::Auto, "true");
+        if !holds(&report, "mounts") {
+            assert!(report.to_string().contains("mounts: not enforced"), "{report}");
+            continue;
+        }
+        // What is around it can be worked on.
+        let name = "git -c user.name=a -c user.email=a@b";
+        let work = format!(
+            "echo x > scripts/deep/new && mv scripts/deep/new scripts/other && rm .github/other && \
+             echo y > a.txt && git add . && {name} commit -q -m work"
+        );
+        let (output, report) = world.run(Mode::Auto, &work);
+        assert!(output.status.success(), "{output:?}\n{report}");
+        assert_eq!(git(&project, &["log", "--format=%s"]), "work\nfirst\n");
+
+        for script in [
+            "mv .git g2",
+            "cp -r .git g2 && rm -rf .git && mv g2 .git",
+            "perl -e 'rename(q(.git), q(g3)) or exit 1'",
+            "echo evil >> .git/config",
+            "mv .git/config .git/old",
+            "echo evil > .git/new && mv .git/new .git/config",
+            "echo evil > .git/config.worktree",
+            "echo '* filter=x' > .git/info/attributes",
+            "mkdir -p .git/hooks && echo evil > .git/hooks/pre-commit",
+            "mv scripts s2",
+            "mv scripts/deep scripts/d2",
+            "rm -rf scripts && test ! -e scripts",
+            "echo evil > scripts/deep/run.sh",
+            "ln -sfn /tmp scripts/deep/run.sh",
+            "mv .github g4",
+            "echo evil > .github/workflows/new.yml",
+            "mkdir .claude/x",
+        ] {
+            assert!(!world.can(script), "{script}");
+        }
+        for (file, text) in [
+            (".git/config", config.as_str()),
+            ("scripts/deep/run.sh", "old"),
+            (".github/workflows/ci.yml", "old"),
+        ] {
+            assert_eq!(fs::read_to_string(project.join(file)).expect(file), text);
+        }
+        // Where there is no repository, none with settings of its own is made.
+        fs::remove_dir_all(project.join(".git")).expect("removed");
+        world.policy.pinned = vec![project.join(".git")];
+        assert!(!world.can("git init -q"));
+        assert!(!world.can("mkdir -p .git/x"));
+        // What a link leads to can be replaced with the link, and that is said.
+        fs::rename(project.join("scripts"), project.join("real")).expect("renamed");
+        std::os::unix::fs::symlink("real", project.join("scripts")).expect("a link");
+        world.policy.pinned = vec![project.join("scripts/deep/run.sh")];
+        let (_, report) = world.run(Mode::Auto, "true");
+        assert!(report.mounts.to_string().contains("scripts/deep/run.sh"), "{report}");
+    }
+}
+
 #[test]
 fn b_08_calls_that_lead_out_of_the_sandbox_are_denied() {
     for world in World::both() {
@@ -241,6 +390,10 @@ fn b_08_calls_that_lead_out_of_the_sandbox_are_denied() {
         assert!(!world.can("unshare -Ur true"));
         assert!(!world.can("mount -t tmpfs none src"));
         assert!(!world.can("umount .claude"));
+        assert!(world.can("perl -e 'socket(S, 2, 1, 0) or exit 1'"), "a socket of the network");
+        assert!(!world.can("perl -e 'socket(S, 40, 1, 0) or exit 1'"), "one of the host machine");
+        let ring = "perl -e '$b = qq(\\0) x 120; syscall(425, 1, $b); exit($! == 38 ? 0 : 1)'";
+        assert!(world.can(ring), "calls that no filter sees are not there");
         if report.scope.is_whole() {
             assert!(!world.can("kill -0 1"), "processes outside cannot be signalled");
         }

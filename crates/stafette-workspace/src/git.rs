@@ -1,12 +1,19 @@
 //! Runs git: with a clean environment and a time limit, and with its message if it fails.
+//!
+//! Git obeys the settings of the repository that it works in, and settings name programs. So every
+//! call goes through [`command`], git never searches for a repository (see [`Place`]), and what has
+//! to be known of one that nobody has trusted is asked with settings of our own (see [`Neutral`]).
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStringExt;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use tempfile::TempDir;
 use thiserror::Error;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
@@ -14,8 +21,14 @@ use tokio::process::Command;
 /// The time limit of a command. A checkout of a large repository on a slow disk takes minutes.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// The most that is read of a file that leads to a repository, in bytes.
+const LINK_BYTES: u64 = 16 * 1024;
+
+/// The most that is read of a repository's settings, in bytes.
+const CONFIG_BYTES: u64 = 1024 * 1024;
+
 /// Variables that would make git read or write something else than intended.
-const MISLEADING: [&str; 8] = [
+const MISLEADING: [&str; 16] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_COMMON_DIR",
@@ -23,21 +36,67 @@ const MISLEADING: [&str; 8] = [
     "GIT_OBJECT_DIRECTORY",
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_NAMESPACE",
+    "GIT_CONFIG",
     "GIT_CONFIG_PARAMETERS",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
 ];
 
-/// Settings for every command: hooks and watchers are programs, and git runs here outside of an
-/// agent's sandbox.
-const SETTINGS: [&str; 8] = [
-    "core.hooksPath=/dev/null",
+/// Settings for every command. A repository's own settings can name programs for all of these, and
+/// git runs here outside of an agent's sandbox. A folder that only looks like a repository is none.
+const SETTINGS: [&str; 21] = [
+    "safe.bareRepository=explicit",
     "core.fsmonitor=false",
     "core.untrackedCache=false",
     "core.safecrlf=false",
+    "core.sshCommand=false",
+    "core.gitProxy=false",
+    "core.askPass=false",
+    "core.alternateRefsCommand=false",
+    "core.editor=false",
+    "core.pager=cat",
+    "credential.helper=",
+    "protocol.allow=never",
+    "commit.gpgSign=false",
+    "tag.gpgSign=false",
+    "log.showSignature=false",
+    "gpg.program=false",
     "submodule.recurse=false",
     "gc.auto=0",
     "maintenance.auto=false",
     "advice.addEmbeddedRepo=false",
+    "uploadpack.packObjectsHook=false",
 ];
+
+/// Variables for every command. Objects that are missing are not fetched: older versions of git do
+/// not know the first of them, and no protocol is allowed to any.
+const VARIABLES: [(&str, &str); 9] = [
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_ALLOW_PROTOCOL", "none"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_ASKPASS", "false"),
+    ("SSH_ASKPASS", "false"),
+    ("GIT_SSH_COMMAND", "false"),
+    ("GIT_EDITOR", "false"),
+    ("GIT_PAGER", "cat"),
+    ("LC_ALL", "C"),
+];
+
+/// Prepares a call of git, as every one of ours is: it fetches nothing and starts no program that a
+/// repository's settings name, but for the filters of files that the call itself reads or writes.
+#[must_use]
+pub fn command() -> std::process::Command {
+    let mut command = std::process::Command::new("git");
+    command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+    command.envs(VARIABLES);
+    command.stdin(Stdio::null());
+    command
+}
 
 /// A git command failed.
 #[derive(Debug, Error)]
@@ -49,6 +108,14 @@ pub enum GitError {
         command: String,
         /// The error of the system.
         source: std::io::Error,
+    },
+    /// There is a `.git` that leads to no repository.
+    #[error("{} does not lead to a git repository: {why}", path.display())]
+    NoRepository {
+        /// The path of the `.git`.
+        path: PathBuf,
+        /// The reason why it is none.
+        why: String,
     },
     /// The command took too long and was killed.
     #[error("`{command}` was ended after {} seconds", after.as_secs())]
@@ -70,8 +137,8 @@ pub enum GitError {
     },
 }
 
-/// A repository, given to git explicitly. Nothing is read from the `.git` of a work tree: an agent
-/// that works there could point it to a repository whose settings start programs.
+/// A repository, given to git explicitly. Git does not search for it: in the folders that it would
+/// look into, anybody can have put something that looks like one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     /// The work tree; `None` for the shared part.
@@ -83,16 +150,145 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// Finds the repository of a folder by the nearest `.git`, and the folder's path in it. Git is
+    /// not asked, and nothing of the repository is believed. An empty `.git` is nothing.
+    pub(crate) fn find(folder: &Path) -> Result<Option<(Place, PathBuf)>, GitError> {
+        let none = |path: &Path, why: &str| GitError::NoRepository {
+            path: path.to_owned(),
+            why: why.to_owned(),
+        };
+        let real = folder.canonicalize().map_err(|error| none(folder, &error.to_string()))?;
+        let is_empty =
+            |git: &Path| git.read_dir().is_ok_and(|mut entries| entries.next().is_none());
+        let mut tops = real.ancestors().map(|top| (top, top.join(".git")));
+        let found = tops.find(|(_, git)| git.symlink_metadata().is_ok() && !is_empty(git));
+        let Some((top, git)) = found else { return Ok(None) };
+        let (own, common) = match git.is_dir() {
+            true if git.join("commondir").symlink_metadata().is_ok() => {
+                return Err(none(&git, "it has a `commondir`, which leads elsewhere: remove that"));
+            }
+            true => (git.clone(), git.clone()),
+            false => {
+                let own = link(&git, b"gitdir: ").map_err(|why| none(&git, &why))?;
+                let common = match own.join("commondir").symlink_metadata() {
+                    Ok(_) => link(&own.join("commondir"), b"").map_err(|why| none(&git, &why))?,
+                    Err(_) => own.clone(),
+                };
+                (own, common)
+            }
+        };
+        if !own.join("HEAD").is_file() || !common.join("objects").is_dir() {
+            return Err(none(&git, "it has no HEAD or no objects"));
+        }
+        let inner = real.strip_prefix(top).unwrap_or(Path::new("")).to_owned();
+        Ok(Some((Place { tree: Some(top.to_owned()), own, common }, inner)))
+    }
+
+    /// Finds the repository of a trusted project, and the project's path in it. Its settings are
+    /// obeyed, so git itself has to agree that it belongs to this user.
+    pub(crate) async fn open(project: &Path) -> Result<Option<(Place, PathBuf)>, GitError> {
+        let Some((place, inner)) = Place::find(project)? else { return Ok(None) };
+        let top = place.tree.as_deref().unwrap_or(project);
+        let ask = ["rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir"];
+        let said = Git::new(top, ask).paths().await?;
+        let real = |path: &PathBuf| path.canonicalize().ok();
+        let ours = [&place.own, &place.common].map(real);
+        if !said.iter().map(real).eq(ours) {
+            let why = "git finds another one".to_owned();
+            return Err(GitError::NoRepository { path: top.join(".git"), why });
+        }
+        Ok(Some((place, inner)))
+    }
+
     /// Prepares a command in this repository.
     pub(crate) fn git<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Git {
         let mut git = Git::new(self.tree.as_deref().unwrap_or(&self.common), arguments);
         git.set("GIT_DIR", &self.own);
-        if self.own != self.common {
-            git.set("GIT_COMMON_DIR", &self.common);
-        }
+        // Also where it is the same: git would believe a file in there that leads elsewhere.
+        git.set("GIT_COMMON_DIR", &self.common);
         if let Some(tree) = &self.tree {
             git.set("GIT_WORK_TREE", tree);
         }
+        git
+    }
+}
+
+/// Reads a file that leads to a folder, from its own.
+fn link(file: &Path, mark: &[u8]) -> Result<PathBuf, String> {
+    let text = stafette_disk::read(file, LINK_BYTES).map_err(|error| error.to_string())?;
+    let path = text.strip_prefix(mark).ok_or("it is no link to one")?;
+    let path = path.strip_suffix(b"\n").unwrap_or(path);
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    folder.join(OsStr::from_bytes(path)).canonicalize().map_err(|error| error.to_string())
+}
+
+/// A repository of our own around the files and objects of another, whose settings it does not
+/// have: nothing that they name is started.
+#[derive(Debug)]
+pub(crate) struct Neutral {
+    folder: TempDir,
+    tree: PathBuf,
+}
+
+impl Neutral {
+    /// Makes one around the files, the index and the objects of a repository.
+    pub(crate) fn of(place: &Place) -> io::Result<Neutral> {
+        let neutral = Neutral::alone(place)?;
+        let at = |name: &str| neutral.path().join(name);
+        let known = place.common.join("objects");
+        std::fs::write(at("objects/info/alternates"), known.as_os_str().as_bytes())?;
+        // What the user ignores here alone is no settings, and no work either.
+        if let Ok(ignored) = stafette_disk::read(&place.common.join("info/exclude"), CONFIG_BYTES) {
+            std::fs::write(at("info/exclude"), ignored)?;
+        }
+        // A split index has its other part beside it.
+        for entry in place.own.read_dir()?.flatten() {
+            let name = entry.file_name();
+            if name.as_bytes().starts_with(b"sharedindex.") {
+                std::os::unix::fs::symlink(entry.path(), neutral.path().join(name))?;
+            }
+        }
+        Ok(neutral)
+    }
+
+    /// Makes one for objects of the same kind as those of a repository, without any of them.
+    pub(crate) fn alone(place: &Place) -> io::Result<Neutral> {
+        let folder = tempfile::tempdir()?;
+        let at = |name: &str| folder.path().join(name);
+        for inner in ["objects/info", "refs", "info"] {
+            std::fs::create_dir_all(at(inner))?;
+        }
+        std::fs::write(at("HEAD"), "ref: refs/heads/none\n")?;
+        let config = stafette_disk::read(&place.common.join("config"), CONFIG_BYTES);
+        let config = String::from_utf8_lossy(&config.unwrap_or_default()).to_ascii_lowercase();
+        let is_long = |line: &str| line.contains("objectformat") && line.contains("sha256");
+        let format = match config.lines().any(is_long) {
+            true => "[core]\nrepositoryFormatVersion = 1\n[extensions]\nobjectFormat = sha256\n",
+            false => "[core]\nrepositoryFormatVersion = 0\n",
+        };
+        std::fs::write(at("config"), format)?;
+        let tree = place.tree.clone().unwrap_or_else(|| place.common.clone());
+        Ok(Neutral { folder, tree })
+    }
+
+    /// Returns its git folder.
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Prepares a command in `folder` of the work tree.
+    pub(crate) fn git<A: AsRef<OsStr>>(
+        &self,
+        folder: &Path,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Git {
+        let mut git = Git::new(folder, arguments);
+        git.set("GIT_DIR", self.folder.path());
+        git.set("GIT_COMMON_DIR", self.folder.path());
+        git.set("GIT_WORK_TREE", &self.tree);
+        git.set("GIT_CONFIG_NOSYSTEM", "1");
+        git.set("GIT_CONFIG_GLOBAL", "/dev/null");
+        git.set("GIT_ATTR_NOSYSTEM", "1");
         git
     }
 }
@@ -104,20 +300,19 @@ pub(crate) struct Git {
     arguments: Vec<OsString>,
     variables: Vec<(&'static str, OsString)>,
     input: Vec<u8>,
+    file: Option<File>,
 }
 
 impl Git {
-    /// Prepares a command in a folder, for the repository that git finds there.
-    pub(crate) fn new<A: AsRef<OsStr>>(
-        folder: &Path,
-        arguments: impl IntoIterator<Item = A>,
-    ) -> Git {
+    /// Prepares a command in a folder.
+    fn new<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = A>) -> Git {
         let arguments = arguments.into_iter().map(|argument| argument.as_ref().to_owned());
         Git {
             folder: folder.to_owned(),
             arguments: arguments.collect(),
             variables: Vec::new(),
             input: Vec::new(),
+            file: None,
         }
     }
 
@@ -154,29 +349,38 @@ impl Git {
         self
     }
 
+    /// Passes a file on standard input.
+    pub(crate) fn reading(mut self, file: File) -> Git {
+        self.file = Some(file);
+        self
+    }
+
     /// Returns the command line for messages.
     fn line(&self) -> String {
         let words = self.arguments.iter().map(|word| word.to_string_lossy().into_owned());
         std::iter::once("git".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
     }
 
-    /// Returns its output, or the reason why it failed.
-    pub(crate) async fn bytes(self) -> Result<Vec<u8>, GitError> {
-        let mut command = Command::new("git");
+    /// Returns the process to start.
+    fn process(&self) -> std::process::Command {
+        let mut process = command();
         for name in MISLEADING {
-            command.env_remove(name);
+            process.env_remove(name);
         }
-        for setting in SETTINGS {
-            command.args(["-c", setting]);
-        }
-        command.args(&self.arguments).current_dir(&self.folder);
-        command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0");
-        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        process.args(["-c", "core.hooksPath=/dev/null"]);
+        process.args(&self.arguments).current_dir(&self.folder);
+        process.env("GIT_OPTIONAL_LOCKS", "0");
+        process.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        process
+    }
+
+    /// Returns its output, or the reason why it failed.
+    pub(crate) async fn bytes(mut self) -> Result<Vec<u8>, GitError> {
+        let mut command = Command::from(self.process());
+        command.stdin(self.file.take().map_or_else(Stdio::piped, Stdio::from));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0).kill_on_drop(true);
-        let mut child = command
-            .spawn()
-            .map_err(|source| GitError::NotStarted { command: self.line(), source })?;
+        let mut child = command.spawn().map_err(|source| self.not_started(source))?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         if let Some(mut stdin) = child.stdin.take() {
             // A command that does not read its input reports its own error.
@@ -189,8 +393,15 @@ impl Git {
             }
             return Err(GitError::Slow { command: self.line(), after: PATIENCE });
         };
-        let output =
-            output.map_err(|source| GitError::NotStarted { command: self.line(), source })?;
+        self.result(output)
+    }
+
+    fn not_started(&self, source: io::Error) -> GitError {
+        GitError::NotStarted { command: self.line(), source }
+    }
+
+    fn result(&self, output: io::Result<Output>) -> Result<Vec<u8>, GitError> {
+        let output = output.map_err(|source| self.not_started(source))?;
         if output.status.success() {
             return Ok(output.stdout);
         }

@@ -16,59 +16,34 @@ mod renewal;
 pub mod worktree;
 
 pub use changes::{ChangeError, Changes};
-pub use git::GitError;
-pub use provenance::{Provenance, provenance};
+pub use git::{GitError, command as git_command};
+pub use provenance::{Provenance, provenance, provenance_now};
 pub use renewal::{Renewal, RenewalError, Renewals, Stage};
 pub use worktree::{Base, Worktree, WorktreeError, Worktrees};
 
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::process::Command;
+use crate::git::{Neutral, Place};
 
-/// Git answers quickly or something is wrong with it.
+/// The time for a fingerprint: a round of a loop does not wait longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Returns a fingerprint of the work in `folder`: the same text as long as no file differs,
 /// uncommitted files included. `None` where there is no git repository.
 pub async fn fingerprint(folder: &Path) -> Option<String> {
-    // A separate index and separate objects: looking leaves nothing in the user's repository.
-    let scratch = tempfile::tempdir().ok()?;
-    let known = ask(folder, scratch.path(), None, &["rev-parse", "--git-path", "objects"]).await?;
-    std::fs::create_dir(scratch.path().join("objects")).ok()?;
-    let known = Some(folder.join(known));
-    let known = known.as_deref();
-    ask(folder, scratch.path(), known, &["read-tree", "--empty"]).await?;
-    ask(folder, scratch.path(), known, &["add", "--all", "--", ".", ":(exclude).stafette"]).await?;
-    ask(folder, scratch.path(), known, &["write-tree"]).await
+    tokio::time::timeout(PATIENCE, look(folder)).await.ok()?
 }
 
-/// Asks git with an index of its own in `scratch`. Objects that the repository has not got go there as
-/// well, once it is known where the repository keeps its own.
-async fn ask(
-    folder: &Path,
-    scratch: &Path,
-    known: Option<&Path>,
-    arguments: &[&str],
-) -> Option<String> {
-    let own = known.map(|known| {
-        let objects = scratch.join("objects");
-        [("GIT_OBJECT_DIRECTORY", objects), ("GIT_ALTERNATE_OBJECT_DIRECTORIES", known.to_owned())]
-    });
-    let output = Command::new("git")
-        // Reading starts nothing that an agent may have configured.
-        .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"])
-        .args(arguments)
-        .current_dir(folder)
-        .env("GIT_INDEX_FILE", scratch.join("index"))
-        .envs(own.into_iter().flatten())
-        .env("GIT_OPTIONAL_LOCKS", "0")
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
-    let output = tokio::time::timeout(PATIENCE, output).await.ok()?.ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+async fn look(folder: &Path) -> Option<String> {
+    // A separate index and separate objects: looking leaves nothing in the user's repository. And
+    // separate settings: an agent that works there can have written the others.
+    let (place, inner) = Place::find(folder).ok()??;
+    let neutral = Neutral::of(&place).ok()?;
+    let folder = place.tree?.join(inner);
+    let add = ["add", "--all", "--", ".", ":(exclude).stafette"];
+    neutral.git(&folder, add).run().await.ok()?;
+    neutral.git(&folder, ["write-tree"]).text().await.ok()
 }
 
 #[cfg(test)]
@@ -81,7 +56,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path();
         assert_eq!(fingerprint(path).await, None);
-        let init = Command::new("git").args(["init", "-q"]).current_dir(path).status().await;
+        let init = tokio::process::Command::new("git")
+            .args(["init", "-q"])
+            .current_dir(path)
+            .status()
+            .await;
         assert!(init.expect("git").success());
         fs::write(path.join("a"), "1").expect("written");
         let first = fingerprint(path).await;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::git::{Git, GitError};
+use crate::git::{GitError, Neutral, Place};
 
 /// Where a file of a project comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,23 +15,46 @@ pub enum Provenance {
     Busy,
 }
 
-/// Returns where `name` in `folder` comes from; without a repository, nothing is tracked.
+/// Returns where `name` in `folder` comes from; without a repository, nothing is tracked. The
+/// repository need not be trusted: its index is read, and none of its settings.
 ///
 /// # Errors
 /// When git cannot say.
 pub async fn provenance(folder: &Path, name: &str) -> Result<Provenance, GitError> {
-    let is_repository = |folder: &Path| folder.join(".git").symlink_metadata().is_ok();
-    if !folder.ancestors().any(is_repository) {
-        return Ok(Provenance::Untracked);
-    }
+    let Some((place, inner)) = Place::find(folder)? else { return Ok(Provenance::Untracked) };
     // First the lock: git holds it while it writes files, and lists them before it lets go.
-    let ask = ["rev-parse", "--path-format=absolute", "--git-path", "index.lock"];
-    let locks = Git::new(folder, ask).paths().await?;
-    if locks.iter().any(|lock| lock.symlink_metadata().is_ok()) {
+    if place.own.join("index.lock").symlink_metadata().is_ok() {
         return Ok(Provenance::Busy);
     }
-    let listed = Git::new(folder, ["ls-files", "-z", "--", name]).literally().bytes().await?;
+    let index = place.own.join("index");
+    if index.symlink_metadata().is_err() {
+        return Ok(Provenance::Untracked);
+    }
+    let unfit = |why: String| GitError::NoRepository { path: index.clone(), why };
+    if !stafette_disk::is_regular(&index) {
+        return Err(unfit("it is no plain file".to_owned()));
+    }
+    let neutral = Neutral::of(&place).map_err(|error| unfit(error.to_string()))?;
+    let folder = place.tree.as_deref().unwrap_or(folder).join(inner);
+    let ask = neutral.git(&folder, ["ls-files", "-z", "--", name]).index(&index);
+    let listed = ask.literally().bytes().await?;
     Ok(if listed.is_empty() { Provenance::Untracked } else { Provenance::Tracked })
+}
+
+/// As [`provenance`], for callers that are not asynchronous; they wait for it.
+///
+/// # Errors
+/// When git cannot say.
+pub fn provenance_now(folder: &Path, name: &str) -> Result<Provenance, GitError> {
+    let failed = |source| GitError::NotStarted { command: "git ls-files".to_owned(), source };
+    // A thread of its own, since the caller's may belong to a runtime.
+    std::thread::scope(|scope| {
+        let ask = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.map_err(failed)?.block_on(provenance(folder, name))
+        });
+        ask.join().unwrap_or_else(|_| Err(failed(std::io::Error::other("it panicked"))))
+    })
 }
 
 #[cfg(test)]
@@ -71,6 +94,8 @@ mod tests {
         assert_eq!(of("own").await, Provenance::Busy);
         fs::remove_dir_all(folder.path().join(".git")).expect("removed");
         fs::create_dir(folder.path().join(".git")).expect("a folder");
+        assert_eq!(of("own").await, Provenance::Untracked, "nothing is in it");
+        fs::create_dir(folder.path().join(".git/objects")).expect("a folder");
         assert!(provenance(&inner, "own").await.is_err(), "git cannot say");
     }
 }

@@ -14,6 +14,7 @@ mod baton;
 mod diff;
 mod difference;
 mod garbage;
+mod lent;
 mod snapshot;
 
 use std::io;
@@ -25,7 +26,7 @@ use stafette_core::{AgentName, RunId};
 use thiserror::Error;
 use tokio::sync::Mutex;
 
-use crate::git::{Git, GitError, Place};
+use crate::git::{GitError, Place};
 use crate::removal::Ground;
 
 pub use baton::{Landed, Passed};
@@ -34,6 +35,15 @@ pub use snapshot::SnapshotRef;
 
 /// The folder for folders that are about to be removed.
 const TRASH: &str = ".trash";
+
+/// The settings of git for one worktree, in its git folder.
+const CONFIG: &str = "config.worktree";
+
+/// The most that is read of what a worktree has checked out, in bytes.
+const HEAD_BYTES: u64 = 4 * 1024;
+
+/// The levels of folders in which links are looked for: git's own are fewer.
+const LEVELS: usize = 32;
 
 /// The reason why a worktree could not be opened, passed on, saved or removed.
 #[derive(Debug, Error)]
@@ -94,6 +104,14 @@ pub enum WorktreeError {
     /// A file is larger than a change may hold.
     #[error("a file is larger than the 16 MiB that a change may hold")]
     TooLarge,
+    /// An agent has made more objects than the repository takes at once.
+    #[error("the agent has made {bytes} bytes of objects, and a turn may add {most}")]
+    TooMuch {
+        /// The bytes of all objects.
+        bytes: u64,
+        /// The limit.
+        most: u64,
+    },
     /// A branch to be written has commits that would be lost.
     #[error("the branch {branch} has other work on it: choose another name, or remove it")]
     Diverged {
@@ -168,6 +186,13 @@ struct Note {
     branch: String,
     /// Its name among the repository's worktrees; `None` while it is being made.
     name: Option<String>,
+    /// Its own settings of git as they were made, which its agent must not change; `None` if it is
+    /// older than this field.
+    #[serde(default)]
+    config: Option<String>,
+    /// The commit of its branch when that was lent to its agent last.
+    #[serde(default)]
+    lent: Option<String>,
 }
 
 impl Worktrees {
@@ -192,18 +217,12 @@ impl Worktrees {
 
     /// Opens the worktrees of a project that keeps its state in `home`.
     pub async fn new(project: &Path, home: &Path) -> Result<Worktrees, WorktreeError> {
-        let ask = ["rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir"];
-        let refused = |error| match error {
-            GitError::Failed { .. } => WorktreeError::NoRepository { folder: project.to_owned() },
-            other => WorktreeError::Git(other),
+        let found = match Place::open(project).await {
+            Err(GitError::Failed { .. }) => None,
+            other => other?,
         };
-        let dirs = Git::new(project, ask).paths().await.map_err(refused)?;
-        let top = Git::new(project, ["rev-parse", "--path-format=absolute", "--show-toplevel"]);
-        let top = top.paths().await.map_err(refused)?;
-        let prefix = Git::new(project, ["rev-parse", "--show-prefix"]).paths().await?;
-        let [own, common] = dirs
-            .try_into()
-            .map_err(|_| WorktreeError::NoRepository { folder: project.to_owned() })?;
+        let none = || WorktreeError::NoRepository { folder: project.to_owned() };
+        let (project, prefix) = found.ok_or_else(none)?;
         let root = home.join("worktrees");
         make_folder(&root)?;
         // Git records the paths of worktrees without links, so we compare without links.
@@ -212,13 +231,9 @@ impl Worktrees {
             path: root,
             source,
         })?;
-        Ok(Worktrees {
-            project: Place { tree: top.into_iter().next(), own, common: common.clone() },
-            shared: Place { tree: None, own: common.clone(), common },
-            prefix: prefix.into_iter().next().unwrap_or_default(),
-            root,
-            turn: Mutex::new(()),
-        })
+        let common = project.common.clone();
+        let shared = Place { tree: None, own: common.clone(), common };
+        Ok(Worktrees { project, shared, prefix, root, turn: Mutex::new(()) })
     }
 
     /// Returns the worktree of an agent in a run. It is made from `base` if it does not exist;
@@ -234,15 +249,16 @@ impl Worktrees {
         let path = self.path(run, agent);
         let note = self.note(run, agent);
         match note {
-            Some(Note { branch, name: Some(name) }) => {
+            Some(Note { branch, name: Some(name), .. }) => {
                 let worktree = self.worktree(run, agent, branch, &name);
                 let is_known = worktree.place.own.join("HEAD").exists();
                 match (path.is_dir(), is_known) {
-                    (true, true) => self.mend(&worktree)?,
+                    (true, true) => self.regain(&worktree).await?,
                     (true, false) => return self.adopt(run, agent, base).await,
                     (false, _) => return self.make(run, agent, base).await,
                 }
-                self.write_note(&worktree, Some(name))?;
+                self.write_note(&worktree, name)?;
+                self.lend(&worktree).await?;
                 Ok(worktree)
             }
             // It was never given to an agent, so it is half a checkout at most.
@@ -258,7 +274,7 @@ impl Worktrees {
     /// Returns the worktree of an agent if it exists.
     #[must_use]
     pub fn get(&self, run: RunId, agent: &AgentName) -> Option<Worktree> {
-        let Note { branch, name } = self.note(run, agent)?;
+        let Note { branch, name, .. } = self.note(run, agent)?;
         let worktree = self.worktree(run, agent, branch, &name?);
         worktree.path.is_dir().then_some(worktree)
     }
@@ -286,6 +302,7 @@ impl Worktrees {
         }
         let not_saved =
             |source| WorktreeError::NotSaved { path: path.clone(), source: Box::new(source) };
+        self.regain(worktree).await.map_err(not_saved)?;
         let content = self.content(&worktree.place).await.map_err(not_saved)?;
         let snapshot = self.snapshot_of(worktree, &content, why).await.map_err(not_saved)?;
         if !content.nested.is_empty() {
@@ -330,7 +347,11 @@ impl Worktrees {
         make_folder(&path.with_file_name(""))?;
         let (head, tree) = self.start(base).await?;
         let branch = self.free_branch(run, agent, &path).await?;
-        self.note_down(run, agent, &Note { branch: branch.clone(), name: None })?;
+        self.note_down(
+            run,
+            agent,
+            &Note { branch: branch.clone(), name: None, config: None, lent: None },
+        )?;
         let name = self.add(&path, &branch, &head, &["--quiet"]).await?;
         let worktree = self.worktree(run, agent, branch, &name);
         if let Some(tree) = &tree {
@@ -338,7 +359,8 @@ impl Worktrees {
         }
         self.keep_base(&worktree, base, &head, tree.as_deref()).await?;
         make_folder(&worktree.folder)?;
-        self.write_note(&worktree, Some(name))?;
+        self.write_note(&worktree, name)?;
+        self.lend(&worktree).await?;
         Ok(worktree)
     }
 
@@ -366,10 +388,18 @@ impl Worktrees {
             self.discard(&path).await?;
         }
         rename(&aside, &path)?;
-        let worktree = self.worktree(run, agent, branch, &name?);
+        let name = name?;
+        let worktree = self.worktree(run, agent, branch.clone(), &name);
+        // Git has made its folder anew, whatever was noted of the one before.
+        self.note_down(
+            run,
+            agent,
+            &Note { branch, name: Some(name.clone()), config: None, lent: None },
+        )?;
         self.mend(&worktree)?;
         worktree.place.git(["reset", "--quiet"]).run().await?;
-        self.write_note(&worktree, worktree.place.own.file_name().map(text))?;
+        self.write_note(&worktree, name)?;
+        self.lend(&worktree).await?;
         Ok(worktree)
     }
 
@@ -453,9 +483,22 @@ impl Worktrees {
         Ok(Path::new(said.trim_end()).file_name().map(text).unwrap_or_default())
     }
 
-    /// Removes what a killed git has left, and connects folder and repository again.
+    /// Removes what a killed git has left, and connects folder and repository again: nothing that
+    /// an agent has written in there leads git elsewhere.
     fn mend(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
         let own = &worktree.place.own;
+        let mut folders = vec![own.clone()];
+        if let Some((run, _)) = worktree.branch.rsplit_once('/') {
+            let heads = ["refs/heads", "logs/refs/heads"];
+            folders.extend(heads.map(|heads| worktree.place.common.join(heads).join(run)));
+        }
+        for folder in folders {
+            remove_links(&folder, LEVELS).map_err(|source| WorktreeError::Files {
+                what: "remove links in",
+                path: folder,
+                source,
+            })?;
+        }
         for lock in ["index.lock", "HEAD.lock", "ORIG_HEAD.lock"] {
             let lock = own.join(lock);
             if lock.exists() {
@@ -467,13 +510,23 @@ impl Worktrees {
             }
         }
         let link = worktree.path.join(".git");
-        write(&own.join("gitdir"), format!("{}\n", link.display()))?;
+        ensure(&own.join("gitdir"), format!("{}\n", link.display()))?;
+        ensure(&own.join("commondir"), "../..\n".to_owned())?;
+        let head = stafette_disk::read_text(&own.join("HEAD"), HEAD_BYTES).unwrap_or_default();
+        let is_commit = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !head.starts_with("ref: refs/") && (head.len() < 40 || !is_commit(head.trim_end())) {
+            write(&own.join("HEAD"), format!("ref: refs/heads/{}\n", worktree.branch))?;
+        }
+        let note = self.note(worktree.run, &worktree.agent);
+        if let Some(config) = note.and_then(|note| note.config) {
+            ensure(&own.join(CONFIG), config)?;
+        }
         if link.symlink_metadata().is_ok_and(|link| link.is_dir()) {
             // The agent made a repository of it. Its work is still saved and passed on, only its
             // commits stay there.
             return Ok(());
         }
-        write(&link, format!("gitdir: {}\n", own.display()))
+        ensure(&link, format!("gitdir: {}\n", own.display()))
     }
 
     /// Removes a folder below the worktrees: renamed first, then removed file by file.
@@ -523,8 +576,16 @@ impl Worktrees {
         serde_json::from_slice(&std::fs::read(self.note_path(run, agent)).ok()?).ok()
     }
 
-    fn write_note(&self, worktree: &Worktree, name: Option<String>) -> Result<(), WorktreeError> {
-        let note = Note { branch: worktree.branch.clone(), name };
+    /// Records a worktree, with the settings that git has made for it. A file for them is made in
+    /// any case: one that exists can be kept from its agent.
+    fn write_note(&self, worktree: &Worktree, name: String) -> Result<(), WorktreeError> {
+        let file = worktree.place.own.join(CONFIG);
+        let known = self.note(worktree.run, &worktree.agent).and_then(|note| note.config);
+        let config = known.unwrap_or_else(|| std::fs::read_to_string(&file).unwrap_or_default());
+        ensure(&file, config.clone())?;
+        let lent = self.note(worktree.run, &worktree.agent).and_then(|note| note.lent);
+        let (name, config) = (Some(name), Some(config));
+        let note = Note { branch: worktree.branch.clone(), name, config, lent };
         self.note_down(worktree.run, &worktree.agent, &note)
     }
 
@@ -564,6 +625,31 @@ fn rename(from: &Path, to: &Path) -> Result<(), WorktreeError> {
         path: from.to_owned(),
         source,
     })
+}
+
+/// Removes the links in a folder of git: it would write where they lead.
+fn remove_links(folder: &Path, levels: usize) -> io::Result<()> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
+    for entry in entries {
+        let entry = entry?;
+        match entry.file_type()? {
+            kind if kind.is_symlink() => std::fs::remove_file(entry.path())?,
+            kind if kind.is_dir() && levels > 0 => remove_links(&entry.path(), levels - 1)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Writes a small file unless it has this content: to replace a file would also lift the protection
+/// that the sandbox of a running agent gives it.
+fn ensure(path: &Path, content: String) -> Result<(), WorktreeError> {
+    let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
+    let limit = u64::try_from(content.len()).unwrap_or(u64::MAX);
+    if is_file && stafette_disk::read(path, limit).is_ok_and(|has| has == content.as_bytes()) {
+        return Ok(());
+    }
+    write(path, content)
 }
 
 /// Writes a small file atomically.

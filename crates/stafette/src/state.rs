@@ -18,6 +18,7 @@ use rustix::fs::{CWD, FlockOperation, Mode, OFlags, fchmod, flock, mkdirat, open
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use stafette_engine::{Provenance, provenance_now};
 
 use crate::exit::Failure;
 use crate::project::{hex, user};
@@ -270,16 +271,9 @@ pub(crate) fn home() -> PathBuf {
 fn is_tracked(root: &Path, state: &Path) -> bool {
     let inner =
         state.canonicalize().ok().and_then(|state| Some(state.strip_prefix(root).ok()?.to_owned()));
-    let Some(inner) = inner.filter(|_| root.join(".git").symlink_metadata().is_ok()) else {
-        return false;
-    };
-    let listed = std::process::Command::new("git")
-        .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"])
-        .args(["--literal-pathspecs", "ls-files", "--"])
-        .arg(inner)
-        .current_dir(root)
-        .output();
-    !listed.is_ok_and(|listed| listed.status.success() && listed.stdout.is_empty())
+    let Some(inner) = inner else { return false };
+    let answer = inner.to_str().map(|inner| provenance_now(root, inner));
+    !matches!(answer, Some(Ok(Provenance::Untracked)))
 }
 
 fn key(root: &Path) -> String {

@@ -39,13 +39,21 @@ pub(super) struct Folder {
     named: PathBuf,
     /// The folder without links in its path, which is what an agent sees as its own.
     path: PathBuf,
+    /// The paths that are not written, without links.
+    pinned: Vec<PathBuf>,
 }
 
 impl Folder {
     /// Opens the folder at this path.
     pub(super) fn at(path: &Path) -> io::Result<Folder> {
         let named = std::path::absolute(path)?;
-        Ok(Folder { path: named.canonicalize()?, named })
+        Ok(Folder { path: named.canonicalize()?, named, pinned: Vec::new() })
+    }
+
+    /// Writes nothing to these paths: the sandbox of the agent, which we are not in, pins them.
+    pub(super) fn pinning(self, pinned: &[PathBuf]) -> Folder {
+        let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+        Folder { pinned: pinned.iter().map(real).collect(), ..self }
     }
 
     /// The path of the folder.
@@ -89,6 +97,10 @@ impl Folder {
     /// Writes a file, and creates the folders on the path to it.
     pub(super) fn write(&self, path: &Path, text: &str) -> Result<(), String> {
         let names = self.names(path, Want::Write)?;
+        let target = names.iter().fold(self.path.clone(), |path, name| path.join(name));
+        if self.pinned.iter().any(|pinned| target.starts_with(pinned)) {
+            return Err(refusal(path, "is protected"));
+        }
         if text.len() as u64 > FILE {
             return Err(refusal(path, &format!("would be larger than {} MiB", FILE >> 20)));
         }

@@ -501,6 +501,7 @@ async fn b_08_what_stands_in_front_of_an_agents_command_holds_for_all_it_starts(
     job.confined = Some(Confined {
         prefix: vec!["env".into(), "CONFINED=yes".into()],
         variables: vec![("TMPDIR".into(), "/of/its/own".into())],
+        ..Confined::default()
     });
     assert_eq!(finished(job).await.response.summary, "yes|/of/its/own");
 }

@@ -49,9 +49,32 @@ const INSTRUCTIONS: [&str; 11] = [
     "gemini.md",
 ];
 
-/// Files and folders that other tools obey, anywhere in the project: continuous integration, hooks
-/// of git, editors, builds and containers. A `*` matches any part of a name.
-const TOOLS: [&str; 68] = [
+/// Files and folders from which shells, editors and hooks of git start programs that nobody has asked
+/// for, anywhere in the project. A `*` matches any part of a name.
+const STARTERS: [&str; 18] = [
+    "*.code-workspace",
+    ".devcontainer",
+    ".devcontainer.json",
+    ".envrc",
+    ".githooks",
+    ".husky",
+    ".huskyrc*",
+    ".idea",
+    ".lefthook.yml",
+    ".lintstagedrc*",
+    ".mise.toml",
+    ".pre-commit-config.yaml",
+    ".pre-commit-hooks.yaml",
+    ".vscode",
+    ".zed",
+    "lefthook.yaml",
+    "lefthook.yml",
+    "mise.toml",
+];
+
+/// Files and folders that other tools obey, anywhere in the project: continuous integration, builds
+/// and containers. A `*` matches any part of a name.
+const TOOLS: [&str; 50] = [
     "*.dockerfile",
     "*.mk",
     ".appveyor.yml",
@@ -59,31 +82,16 @@ const TOOLS: [&str; 68] = [
     ".cargo",
     ".circleci",
     ".cirrus.yml",
-    ".devcontainer",
-    ".devcontainer.json",
     ".drone.yml",
-    ".envrc",
     ".gitattributes",
-    ".githooks",
     ".gitlab-ci.yml",
     ".gitmodules",
-    ".husky",
-    ".huskyrc*",
-    ".idea",
     ".justfile",
-    ".lefthook.yml",
-    ".lintstagedrc*",
-    ".mise.toml",
-    ".pre-commit-config.yaml",
-    ".pre-commit-hooks.yaml",
     ".teamcity",
     ".tool-versions",
     ".travis.yml",
-    ".vscode",
     ".woodpecker",
     ".woodpecker.yml",
-    ".zed",
-    "*.code-workspace",
     "appveyor.yml",
     "azure-pipelines.yml",
     "bitbucket-pipelines.yml",
@@ -105,10 +113,7 @@ const TOOLS: [&str; 68] = [
     "gnumakefile",
     "jenkinsfile*",
     "justfile",
-    "lefthook.yaml",
-    "lefthook.yml",
     "makefile",
-    "mise.toml",
     "noxfile.py",
     "procfile",
     "rust-toolchain",
@@ -123,7 +128,7 @@ const TOOLS: [&str; 68] = [
 ];
 
 /// Folders of continuous integration inside of folders that also hold other things.
-const AUTOMATION: [&str; 8] = [
+pub const AUTOMATION: [&str; 8] = [
     ".github/actions",
     ".github/instructions",
     ".github/prompts",
@@ -161,6 +166,14 @@ pub fn is_lever(name: &str) -> bool {
     name == WORKFLOW || LEVERS.contains(&name.as_str())
 }
 
+/// True if a shell, an editor or a hook of git starts programs from the file or folder of this name
+/// unasked.
+#[must_use]
+pub fn is_starter(name: &str) -> bool {
+    let name = folded(name);
+    STARTERS.iter().any(|pattern| is_like(&name, pattern))
+}
+
 /// True if the file is part of the orchestrator itself: its workflow, its profiles, or what
 /// `[changes]` calls its own.
 pub(super) fn is_logic(file: &FilePath, rules: &ChangeRules) -> bool {
@@ -196,7 +209,7 @@ pub(super) fn steers(file: &FilePath, rules: &ChangeRules) -> bool {
     let known = |name: &str| {
         LEVERS.contains(&name)
             || INSTRUCTIONS.contains(&name)
-            || TOOLS.iter().any(|pattern| is_like(name, pattern))
+            || STARTERS.iter().chain(&TOOLS).any(|pattern| is_like(name, pattern))
     };
     let within = |folder: &str| {
         text.starts_with(&format!("{folder}/")) || text.contains(&format!("/{folder}/"))
@@ -247,6 +260,23 @@ impl Workflow {
         named.sort();
         named.dedup();
         ChangeRules { named, ..self.changes.clone() }
+    }
+
+    /// Lists the files whose contents are part of the workflow, as they are written: its profiles
+    /// and scripts, and what its commands run.
+    #[must_use]
+    pub fn parts(&self) -> Vec<String> {
+        let hooks = self.hooks.iter().map(|hook| &hook.command);
+        let agents = self.agents.values().map(|agent| &agent.command);
+        let own = self.own.iter().flat_map(|own| [&own.build, &own.prove, &own.start]);
+        let commands = agents.chain(hooks).chain(own).chain([&self.changes.validate]);
+        let mut parts: Vec<String> =
+            commands.flat_map(|command| command::contents(command)).collect();
+        parts.extend(self.agents.values().filter_map(|agent| agent.script.clone()));
+        parts.extend(self.profiles.keys().map(|name| format!("{PROFILES}{name}.toml")));
+        parts.sort();
+        parts.dedup();
+        parts
     }
 }
 
@@ -380,5 +410,9 @@ mod tests {
         }
         assert_eq!(kinds("check.sh", &rules), [GateKind::Validation]);
         assert_eq!(kinds("agents/c.txt", &rules), []);
+        let parts = crate::workflow::file::parse(text).expect("a workflow").parts();
+        for file in ["agents/a.sh", "./agents/b.toml", "tools/done", "build.sh", "check.sh"] {
+            assert!(parts.iter().any(|part| part == file), "{file} in {parts:?}");
+        }
     }
 }

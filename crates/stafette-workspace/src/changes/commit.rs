@@ -4,7 +4,7 @@
 //! change stays, and only if nothing else has moved it; what the user has staged stays staged.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use stafette_core::change::FilePath;
@@ -154,15 +154,12 @@ fn entries(bytes: &[u8], is_index: bool) -> BTreeMap<String, String> {
 
 /// Finds the repository of the project, and the project's path in it.
 async fn find(project: &Path) -> Result<(Place, String), String> {
-    let none = |_| "not committed: there is no git repository".to_owned();
-    let ask = |words: [&'static str; 3]| Git::new(project, words).paths();
-    let absolute = "--path-format=absolute";
-    let own = ask(["rev-parse", absolute, "--git-dir"]).await.map_err(none)?;
-    let common = ask(["rev-parse", absolute, "--git-common-dir"]).await.map_err(none)?;
-    let top = ask(["rev-parse", absolute, "--show-toplevel"]).await.map_err(none)?;
-    let prefix = Git::new(project, ["rev-parse", "--show-prefix"]).text().await.map_err(none)?;
-    let first = |paths: Vec<PathBuf>| paths.into_iter().next().unwrap_or_default();
-    let place = Place { tree: Some(first(top)), own: first(own), common: first(common) };
+    let none = || "not committed: there is no git repository".to_owned();
+    let (place, inner) = Place::open(project).await.ok().flatten().ok_or_else(none)?;
+    let prefix = match inner.to_string_lossy() {
+        inner if inner.is_empty() => String::new(),
+        inner => format!("{inner}/"),
+    };
     Ok((place, prefix))
 }
 

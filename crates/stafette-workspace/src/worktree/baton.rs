@@ -33,7 +33,6 @@ impl Worktrees {
     /// Safe to repeat after a crash.
     pub async fn advance(&self, from: &Worktree, to: &Worktree) -> Result<Passed, WorktreeError> {
         let _turn = self.turn.lock().await;
-        self.mend(from)?;
         let given = self.save(from, &format!("passed to {}", to.agent)).await?;
         let why = format!("before the work of {} came", from.agent);
         let kept = self.save(to, &why).await?;
@@ -150,6 +149,7 @@ impl Worktrees {
         place.git(["update-ref", &branch, head]).run().await?;
         place.git(["symbolic-ref", "HEAD", &branch]).run().await?;
         place.git(["reset", "--quiet"]).run().await?;
+        self.lend(worktree).await?;
         super::make_folder(&worktree.folder)
     }
 }

@@ -77,6 +77,7 @@ impl Worktrees {
     /// agent must be idle.
     pub async fn difference(&self, worktree: &Worktree) -> Result<Vec<Draft>, WorktreeError> {
         let _turn = self.turn.lock().await;
+        self.regain(worktree).await?;
         let base = match self.base(worktree).await? {
             Some(base) => base,
             // It is older than the ref for its starting point.

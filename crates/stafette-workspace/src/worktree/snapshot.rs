@@ -39,13 +39,14 @@ pub(super) struct Content {
 impl Worktrees {
     /// Saves what is in a worktree and in no commit of its branch: changed, staged and new files
     /// that are not ignored, and commits that only its HEAD holds. Returns `None` if there is
-    /// nothing to save, and the last snapshot if nothing has changed since. Neither the worktree
-    /// nor its index is changed.
+    /// nothing to save, and the last snapshot if nothing has changed since. Neither the files nor
+    /// the index are changed.
     pub async fn snapshot(
         &self,
         worktree: &Worktree,
         why: &str,
     ) -> Result<Option<SnapshotRef>, WorktreeError> {
+        self.regain(worktree).await?;
         let content = self.content(&worktree.place).await?;
         self.snapshot_of(worktree, &content, why).await
     }

@@ -1,7 +1,5 @@
 //! `doctor`: checks what works here and what does not, each with its fix.
 
-use std::process::{Command, Stdio};
-
 use serde_json::json;
 use stafette_agents::profile::{Library, on_path};
 
@@ -75,7 +73,7 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
 }
 
 fn git() -> Finding {
-    let output = Command::new("git").arg("--version").stdin(Stdio::null()).output();
+    let output = stafette_engine::git_command().arg("--version").output();
     let said = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     Finding {
         name: "git",
@@ -107,35 +105,40 @@ fn daemon(up: Result<bool, Failure>) -> Finding {
     Finding { name: "daemon", good, needed: true, said, fix }
 }
 
-/// The support of the system for `sandbox = "auto"` and `"strict"`.
+/// What `sandbox = "auto"` and `"strict"` hold on this system: it is tried, and not guessed.
 fn sandbox() -> Finding {
-    let offer = stafette_sandbox::Offer::look();
+    let name = "sandbox";
+    let fix = "use a kernel with Landlock (6.12 or newer) that lets users make namespaces for \
+               sandbox = \"strict\"; \"auto\" holds what there is";
+    let report = match try_sandbox() {
+        Ok(report) => report,
+        Err(why) => {
+            let said = format!("a sandbox cannot be tried: {why}");
+            return Finding { name, good: false, needed: false, said, fix: fix.to_owned() };
+        }
+    };
     let parts = [
-        ("files", offer.files),
-        ("signals", offer.scope),
-        ("TCP ports", offer.network),
-        ("sockets", offer.sockets),
-        ("system calls", offer.calls),
-        ("bubblewrap", offer.bubblewrap.is_some()),
+        ("files", &report.files),
+        ("mounts", &report.mounts),
+        ("signals", &report.scope),
+        ("system calls", &report.calls),
     ];
-    let names = |there: bool| {
-        let named = parts.iter().filter(|(_, is)| *is == there).map(|(name, _)| *name);
-        named.collect::<Vec<_>>().join(", ")
+    let state = parts.map(|(name, part)| format!("{name} {part}")).join(", ");
+    let bubblewrap = match stafette_sandbox::find_bubblewrap() {
+        Some(_) => "with bubblewrap",
+        None => "without bubblewrap",
     };
-    let said = match (names(true), names(false)) {
-        (all, none) if none.is_empty() => format!("the system holds {all}"),
-        (none, all) if none.is_empty() => format!("the system does not offer {all}"),
-        (some, rest) => format!("the system holds {some}; it does not offer {rest}"),
-    };
-    Finding {
-        name: "sandbox",
-        good: offer.files && offer.scope && offer.calls,
-        needed: false,
-        said,
-        fix: "use a kernel with Landlock (6.12 or newer) for sandbox = \"strict\"; \
-              \"auto\" holds what there is"
-            .to_owned(),
-    }
+    let good = report.is_whole();
+    let strict = if good { "starts" } else { "does not start" };
+    let said = format!("\"strict\" {strict} here: {state} ({bubblewrap})");
+    Finding { name, good, needed: false, said, fix: fix.to_owned() }
+}
+
+fn try_sandbox() -> Result<stafette_sandbox::Report, String> {
+    let program = crate::daemon::program().map_err(|failure| failure.what)?;
+    let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let launcher = [program.into(), "sandboxed".into()];
+    stafette_sandbox::try_out(&launcher, scratch.path()).map_err(|error| error.to_string())
 }
 
 fn agents(library: &Library) -> Finding {

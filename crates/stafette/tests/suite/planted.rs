@@ -461,6 +461,86 @@ fn b_20_files_that_came_with_the_repository_start_no_paid_work() {
     until_so("a run", || world.home().join("ran").exists());
 }
 
+/// Makes a folder look like a repository whose settings name a program for everything, and whose index
+/// needs objects that are not there.
+fn disguise(folder: &Path, program: &str) {
+    let sparse = tempfile::tempdir().expect("a folder");
+    let sparse = sparse.path();
+    for name in ["aa/f", "bb/f"] {
+        write(sparse.join(name), name);
+    }
+    git(sparse, &["init", "--quiet"]);
+    git(sparse, &["add", "."]);
+    git(sparse, &["commit", "--quiet", "--message", "x"]);
+    git(sparse, &["sparse-checkout", "set", "--cone", "--sparse-index", "aa"]);
+    for name in ["objects/.keep", "refs/.keep", "info/.keep"] {
+        write(folder.join(name), "");
+    }
+    for name in ["index", "HEAD", "info/sparse-checkout"] {
+        fs::copy(sparse.join(".git").join(name), folder.join(name)).expect("copied");
+    }
+    let config = format!(
+        "[core]\nrepositoryformatversion = 1\nbare = false\nworktree = .\nsparseCheckout = true\n\
+         sparseCheckoutCone = true\nfsmonitor = \"{program}\"\n[index]\nsparse = true\n\
+         [extensions]\npartialClone = o\n[protocol \"file\"]\nallow = always\n\
+         [remote \"o\"]\nurl = /tmp\npromisor = true\nuploadpack = \"{program}\"\n\
+         [filter \"x\"]\nclean = \"{program}\"\n"
+    );
+    write(folder.join("config"), &config);
+}
+
+#[test]
+fn b_20_a_project_that_looks_like_a_repository_has_git_start_nothing() {
+    let world = World::new();
+    let program = format!("touch '{}'; false", world.home().join("ran").display());
+    let (origin, clone) = (world.home().join("origin"), world.home().join("clone/inner"));
+    write(origin.join("inner/stafette.toml"), ATTACK);
+    write(origin.join("inner/.gitattributes"), "* filter=x\n");
+    write(origin.join("inner/.stafette/store.db"), "x");
+    disguise(&origin.join("inner"), &program);
+    git(&origin, &["init", "--quiet"]);
+    git(&origin, &["add", "--all", "--force"]);
+    git(&origin, &["commit", "--quiet", "--message", "harmless"]);
+    git(world.home(), &["clone", "--quiet", "origin", "clone"]);
+    let more: [&[&str]; 4] =
+        [&["trust", "--list"], &["check"], &["lock", "check", "a"], &["state", "adopt", "--yes"]];
+    for command in COMMANDS.iter().chain(&more) {
+        let mut process = world.command(crate::world::program());
+        let told = process.args(*command).current_dir(&clone).output().expect("it runs");
+        assert!(!world.home().join("ran").exists(), "{command:?}: {told:?}");
+        if command[0] == "status" {
+            assert!(String::from_utf8_lossy(&told.stderr).contains(TRACKED), "{told:?}");
+        }
+    }
+    let mut down = world.command(crate::world::program());
+    down.arg("down").current_dir(&clone).output().expect("it runs");
+}
+
+#[test]
+fn b_20_a_coordination_folder_that_looks_like_a_repository_brings_no_paid_work() {
+    let request = json!({ "request": "spend money" }).to_string();
+    let trap = tempfile::tempdir().expect("a folder");
+    let ran = trap.path().join("ran");
+    let program = format!("touch '{}'; false", ran.display());
+    let world = cloned(|origin| {
+        fs::write(origin.join("stafette.toml"), FOLDER).expect("written");
+        disguise(&origin.join(".claude/handoffs/pending"), &program);
+    });
+    world.run(&["trust", "--yes"]).ok();
+    world.run(&["up"]).ok();
+    let origin = world.home().join("origin");
+    let pulled = ".claude/handoffs/pending/pulled.json";
+    write(origin.join(pulled), &request);
+    git(&origin, &["add", "--force", pulled]);
+    git(&origin, &["commit", "--quiet", "--message", "more"]);
+    git(&world.project(), &["fetch", "--quiet"]);
+    git(&world.project(), &["checkout", "--quiet", "origin/main", "--", pulled]);
+    let name = ".claude/handoffs/rejected/pulled.reason.json";
+    let why = until(name, || Some(world.read(name)).filter(|text| !text.is_empty()));
+    assert!(why.contains("came with the repository"), "{why}");
+    assert!(!ran.exists() && !world.home().join("ran").exists());
+}
+
 #[test]
 fn b_20_a_worktree_of_an_agent_belongs_to_its_project() {
     let world = older();

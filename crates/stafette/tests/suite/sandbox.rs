@@ -141,6 +141,149 @@ fn b_08_an_agent_in_its_sandbox_commits_in_its_worktree() {
     assert_eq!(git(&["log", "--format=%s", &branch]), "a: work\nfirst\n", "{view}");
 }
 
+/// Another agent, with which the first is in a loop: then the daemon looks at the work after a turn.
+const LOOP: &str = r#"
+[agents.b]
+runner = "exec"
+result = "exit"
+command = ["true"]
+[[routes]]
+from = "a"
+to = "orchestrator"
+[[routes]]
+from = "a"
+to = "b"
+[[routes]]
+from = "b"
+to = "a"
+[[loops]]
+name = "l"
+between = ["a", "b"]
+max_rounds = 2
+"#;
+
+/// Puts other settings in the place of the repository's, which would have our git start a program.
+const SWAP: &str = r#"
+    cat > /dev/null
+    mv .git g2 && cp -r g2 .git
+    printf '[filter "x"]\n clean = touch "%s/sprung"\n' "$HOME" > settings
+    cat settings >> .git/config
+    mv settings .git/config
+    echo '* filter=x' > .gitattributes
+    echo evil > agent.sh
+    mv agent.sh other.sh
+    mv .vscode code
+    echo evil > .vscode/tasks.json
+    echo done > work.txt
+"#;
+
+#[test]
+fn b_08_an_agent_in_the_project_itself_replaces_nothing_that_steers_others() {
+    let world = world("exec", "auto", SWAP);
+    world.write(".vscode/tasks.json", "{}");
+    let workflow = world.read("stafette.toml");
+    world.write("stafette.toml", &format!("{workflow}{LOOP}"));
+    world.run(&["trust", "--yes"]).ok();
+    let before = world.read(".git/config");
+    world.run(&["run", "x"]).ok();
+    assert_eq!(world.read("work.txt"), "done\n");
+    assert!(!world.home().join("sprung").exists(), "our git obeys nothing that an agent wrote");
+    if alerts(&world).is_empty() {
+        assert_eq!(world.read(".git/config"), before);
+        assert_eq!(world.read("agent.sh"), SWAP);
+        assert_eq!(world.read(".vscode/tasks.json"), "{}");
+    }
+}
+
+/// Points the worktree to settings of the agent's own.
+const REDIRECT: &str = r#"
+    cat > /dev/null
+    own=$(sed 's/gitdir: //' .git)
+    common=$(dirname "$(dirname "$own")")
+    mkdir -p evil/objects/info evil/refs
+    cp "$common/HEAD" evil/HEAD
+    cp -r "$common/refs/." evil/refs/
+    echo "$common/objects" > evil/objects/info/alternates
+    printf '[core]\n repositoryformatversion = 0\n[filter "x"]\n clean = touch "%s/sprung"\n' "$HOME" > evil/config
+    echo '* filter=x' > .gitattributes
+    echo "$PWD/evil" > "$own/commondir"
+    echo "$PWD/evil/.git" > "$own/gitdir"
+    cp evil/config "$own/config.worktree"
+    echo done > work.txt
+"#;
+
+#[test]
+fn b_08_an_agent_in_its_worktree_leads_our_git_nowhere_and_leaves_the_users_whole() {
+    let world = world("exec", "auto", REDIRECT);
+    let workflow = world.read("stafette.toml").replace("entry =", "worktrees = true\nentry =");
+    world.write("stafette.toml", &format!("{workflow}{LOOP}"));
+    world.run(&["trust", "--yes"]).ok();
+    let git = |arguments: &[&str]| {
+        let name = ["-c", "user.name=t", "-c", "user.email=t@t"];
+        let done =
+            Command::new("git").args(name).args(arguments).current_dir(world.project()).output();
+        let done = done.expect("git");
+        assert!(done.status.success() && done.stderr.is_empty(), "{arguments:?}: {done:?}");
+        String::from_utf8(done.stdout).expect("UTF-8")
+    };
+    git(&["config", "extensions.worktreeConfig", "true"]);
+    git(&["add", "."]);
+    git(&["commit", "-qm", "first"]);
+    let view = world.run(&["run", "--foreground", "x", "--json"]).ok().json();
+    let run = view["run"].as_str().expect("a run");
+    let branch = format!("stafette/result/{}", &run[run.len() - 8..]);
+    assert_eq!(git(&["show", &format!("{branch}:work.txt")]), "done\n", "{view}");
+    assert!(!world.home().join("sprung").exists(), "our git obeys nothing that an agent wrote");
+    assert_eq!(git(&["worktree", "list"]).lines().count(), 1);
+    assert!(git(&["log", "--all", "--format=%s"]).ends_with("first\n"));
+}
+
+/// Puts another content under the name of a committed file, and removes what else there is.
+const POISON: &str = r#"
+    cat > /dev/null
+    own=$(sed 's/gitdir: //' .git)
+    common=$(dirname "$(dirname "$own")")
+    path() { echo "$1" | sed 's,^\(..\),\1/,'; }
+    name=$(path "$(git rev-parse HEAD:agent.sh)")
+    other=$(path "$(echo poison | git hash-object -w --stdin)")
+    for objects in "$common/objects" "$own/lent/shared"; do
+        mkdir -p "$objects/$(dirname "$name")"
+        cp -f "$common/objects/$other" "$objects/$name"
+        rm -f "$objects"/pack/* "$objects"/*/*[0-9a-f]
+    done
+    echo x > work.txt; git add work.txt
+    git -c user.name=a -c user.email=a@b commit -qm 'a: work' || echo no > failed
+"#;
+
+#[test]
+fn b_08_an_agent_in_its_worktree_changes_no_object_of_the_repository() {
+    let world = world("exec", "auto", POISON);
+    let workflow = world.read("stafette.toml").replace("entry =", "worktrees = true\nentry =");
+    world.write("stafette.toml", &workflow);
+    world.run(&["trust", "--yes"]).ok();
+    let git = |arguments: &[&str]| {
+        let name = ["-c", "user.name=t", "-c", "user.email=t@t"];
+        let done =
+            Command::new("git").args(name).args(arguments).current_dir(world.project()).output();
+        done.expect("git")
+    };
+    git(&["add", "."]);
+    git(&["commit", "-qm", "first"]);
+    let ran = world.run(&["run", "--foreground", "x", "--json"]);
+    if !alerts(&world).is_empty() {
+        return;
+    }
+    let view = ran.ok().json();
+    let run = view["run"].as_str().expect("a run");
+    let branch = format!("stafette/result/{}", &run[run.len() - 8..]);
+    let fine = git(&["fsck", "--strict"]);
+    assert!(fine.status.success(), "{fine:?}");
+    let script = git(&["show", "HEAD:agent.sh"]).stdout;
+    assert_eq!(String::from_utf8(script).expect("UTF-8"), POISON);
+    let work = git(&["show", &format!("{branch}:work.txt")]).stdout;
+    assert_eq!(String::from_utf8(work).expect("UTF-8"), "x\n", "its own work is there: {view}");
+}
+
 #[test]
 fn b_08_a_strict_sandbox_runs_all_or_nothing() {
     let world = world("exec", "strict", "cat >/dev/null; echo x > ran.txt");

@@ -112,3 +112,17 @@ fn b_08_files_have_limits_and_are_text() {
     let long = "x".repeat(FILE as usize + 1);
     assert!(folder.write(Path::new("big"), &long).is_err());
 }
+
+#[test]
+fn b_08_nothing_is_written_for_an_agent_that_its_sandbox_pins() {
+    let (_home, folder) = world();
+    let pinned = ["scripts/run.sh", ".vscode", "src/a.txt"].map(|name| folder.path().join(name));
+    let folder = folder.pinning(&pinned);
+    for path in ["scripts/run.sh", ".vscode/tasks.json", "src/a.txt", "./src/a.txt"] {
+        let said = folder.write(Path::new(path), "evil").unwrap_err();
+        assert!(said.contains("is protected"), "{said}");
+    }
+    assert_eq!(folder.read(Path::new("src/a.txt"), Some(1), Some(1)).unwrap(), "one\n");
+    folder.write(Path::new("src/b.txt"), "fine").unwrap();
+    folder.write(Path::new("scripts/other.sh"), "fine").unwrap();
+}

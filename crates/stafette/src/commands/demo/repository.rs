@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use crate::exit::Failure;
 
@@ -55,10 +54,9 @@ pub(super) fn lay_out(folder: &Path) -> Result<(), Failure> {
 
 /// Runs git and returns its output.
 pub(super) fn git(folder: &Path, arguments: &[&str]) -> Result<String, Failure> {
-    let output = Command::new("git")
+    let output = stafette_engine::git_command()
         .args(arguments)
         .current_dir(folder)
-        .stdin(Stdio::null())
         .output()
         .map_err(|error| {
             Failure::failed("git cannot be run").because(&error).fix("install git and try again")

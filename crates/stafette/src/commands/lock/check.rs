@@ -1,7 +1,6 @@
 //! `lock check`: checks whether files may be written.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::{Value, json};
 use stafette_core::lock::{Holder, Locks};
@@ -78,7 +77,7 @@ fn staged(root: &Path) -> Result<Vec<String>, Failure> {
 
 /// Runs git and returns its output.
 pub(super) fn git(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, Failure> {
-    let output = Command::new("git").arg("-C").arg(folder).args(arguments).output();
+    let output = stafette_engine::git_command().arg("-C").arg(folder).args(arguments).output();
     let output =
         output.map_err(|error| Failure::failed("git cannot be started").because(&error))?;
     match output.status.success() {
