@@ -524,13 +524,6 @@ impl Engine {
         self.lock().values().filter(waits).count()
     }
 
-    /// Returns the stopped runs that would not continue, each with the reason.
-    #[must_use]
-    pub fn untrusted_runs(&self) -> Vec<(RunId, String)> {
-        let stopped = self.living().into_iter().filter(|run| self.is_stopped(run.id));
-        stopped.filter_map(|run| Some((run.id, self.trusts(&run.workflow).err()?))).collect()
-    }
-
     /// True if a run that is not over waits to be continued.
     pub(crate) fn is_stopped(&self, run: RunId) -> bool {
         let waits = |handle: &Handle| self.is_held() || handle.shown.borrow().is_stopped;
