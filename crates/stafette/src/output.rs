@@ -49,11 +49,9 @@ impl Output {
         let _ = writeln!(std::io::stderr().lock(), "{}", text.into());
     }
 
-    /// Prints a line of a file: as it is into another file, and clean on a terminal. A pipe may lead
-    /// to a terminal, so that what could steer one is made visible there too.
+    /// Prints a line of a file: as it is for another program, and clean on a terminal.
     pub(crate) fn content(self, text: &str, code: Option<&'static str>) {
-        let is_harmless = || Clean::from(text).as_str() == text.trim_end_matches('\r');
-        if is_file() || (!std::io::stdout().is_terminal() && is_harmless()) {
+        if !std::io::stdout().is_terminal() {
             let _ = writeln!(std::io::stdout().lock(), "{text}");
             return;
         }
@@ -111,12 +109,6 @@ impl Output {
             self.say(format!("  fix: {}", failure.fix));
         }
     }
-}
-
-/// True if standard output is a regular file.
-fn is_file() -> bool {
-    let found = rustix::fs::fstat(rustix::stdio::stdout());
-    found.is_ok_and(|found| rustix::fs::FileType::from_raw_mode(found.st_mode).is_file())
 }
 
 /// True if the user does not object to colours.
