@@ -93,7 +93,7 @@ export class Project {
   async watchedDemo(): Promise<{ link: string; go: () => void; end: () => Promise<number | null> }> {
     const [bin, start] = [folder(join(this.#home, 'bin')), join(this.#home, 'go')]
     const [path, git] = [process.env['PATH'] ?? '', execFileSync('sh', ['-c', 'command -v git'], { encoding: 'utf8' }).trim()]
-    const waits = `case "$*" in *"a little program"*) ;; *commit*) while [ ! -e '${start}' ]; do sleep 0.05; done ;; esac`
+    const waits = `case "$*" in *"a little program"*) ;; *" commit "* | "commit "*) while [ ! -e '${start}' ]; do sleep 0.05; done ;; esac`
     writeFileSync(join(bin, 'git'), `#!/bin/sh\n${waits}\nexec '${git}' "$@"\n`, { mode: 0o755 })
     const words = ['demo', '--open', '--headless', '--dir', this.folder]
     const demo = spawn(program, words, { cwd: this.#home, env: { ...this.#env, PATH: `${bin}:${path}` }, stdio: ['pipe', 'ignore', 'pipe'] })
