@@ -34,7 +34,8 @@ impl super::Tool for Tool {
     const NAME: &'static str = "answer";
     const TITLE: &'static str = "Answer a question";
     const ABOUT: &'static str = "Answers a question from `inbox` with what the person said. Do not \
-        invent an answer. Questions that are for a person are refused.\n\
+        invent an answer. Questions that are for a person are refused. Returns the \
+        id of the question.\n\
         Example: {\"question\": \"0198…:h4\", \"text\": \"Use JWT\"}";
     const EFFECT: Effect = Effect::Settles;
     const RIGHT: Right = Right::Answer;

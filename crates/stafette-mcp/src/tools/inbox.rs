@@ -44,7 +44,8 @@ impl super::Tool for Tool {
     const TITLE: &'static str = "List the open questions";
     const ABOUT: &'static str = "Lists the questions that agents and the system ask people. Use it \
         when you speak for a person who wants to know what waits for them. Answer with `answer`; \
-        tell the person about those that are for a person.\n\
+        tell the person about those that are for a person. Returns the open questions, the \
+        oldest first.\n\
         Example: {}";
     const EFFECT: Effect = Effect::Looks;
     const RIGHT: Right = Right::Read;
