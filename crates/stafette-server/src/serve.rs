@@ -72,7 +72,7 @@ pub(crate) async fn port(listener: TcpListener, tls: Option<Tls>, router: Router
                 // Turns an IPv4-mapped address of an IPv6 socket back into IPv4.
                 let peer = Peer { ip: address.ip().to_canonical(), tls: tls.is_some() };
                 let (tls, router) = (tls.clone(), router.clone());
-                let stranger = strangers.admit(peer.ip);
+                let stranger = strangers.admit(peer.ip).await;
                 tokio::spawn(async move {
                     let known = stranger.clone();
                     let introduce = move |request: &mut Extensions| {

@@ -1,58 +1,103 @@
 //! Connections that have not shown who they are. There is room for few of them, and always for one
-//! more: the oldest one of the peer that has most of them makes way.
+//! more: the oldest one of the peer that has most of them makes way, once it had time to speak.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 /// Maximum number of such connections per listener.
 const MOST: usize = 256;
 /// Maximum number of connections per listener that showed who they are; further ones stay strangers.
 const KNOWN: usize = 512;
 
-/// Connections by the order of their arrival: their peer, and how they are told to leave.
-type Waiting = BTreeMap<u64, (IpAddr, Arc<Notify>)>;
+/// Time for which a connection may stay in any case: its request may have been sent and not yet been
+/// read, as with 500 clients that come at once.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// The strangers at one listener.
 #[derive(Debug)]
 pub(super) struct Strangers {
-    here: Arc<Mutex<Waiting>>,
+    here: Arc<Here>,
     known: Arc<Semaphore>,
     next: u64,
+    grace: Duration,
+}
+
+/// The strangers that are here, and the news that one of them is not any more.
+#[derive(Debug, Default)]
+struct Here {
+    waiting: Mutex<BTreeMap<u64, Waiting>>,
+    left: Notify,
+}
+
+impl Here {
+    fn remove(&self, id: u64) {
+        if lock(&self.waiting).remove(&id).is_some() {
+            self.left.notify_one();
+        }
+    }
+}
+
+/// A connection that waits to be known.
+#[derive(Debug)]
+struct Waiting {
+    ip: IpAddr,
+    since: Instant,
+    leave: Arc<Notify>,
 }
 
 impl Strangers {
     pub(super) fn new() -> Self {
-        Strangers { here: Arc::default(), known: Arc::new(Semaphore::new(KNOWN)), next: 0 }
+        let known = Arc::new(Semaphore::new(KNOWN));
+        Strangers { here: Arc::default(), known, next: 0, grace: GRACE }
     }
 
-    /// Lets a connection in. If there is no room, another one is sent away.
-    pub(super) fn admit(&mut self, ip: IpAddr) -> Stranger {
-        let leave = Arc::new(Notify::new());
-        let mut here = lock(&self.here);
-        if here.len() >= MOST
-            && let Some(oldest) = in_the_way(&here)
-            && let Some((_, leave)) = here.remove(&oldest)
-        {
-            leave.notify_one();
+    /// Lets a connection in. If there is no room, another one is sent away as soon as one of them had
+    /// its time.
+    pub(super) async fn admit(&mut self, ip: IpAddr) -> Stranger {
+        while let Err(until) = self.make_room() {
+            tokio::select! {
+                () = self.here.left.notified() => {}
+                () = tokio::time::sleep_until(until) => {}
+            }
         }
-        let id = self.next;
+        let (id, leave) = (self.next, Arc::new(Notify::new()));
         self.next += 1;
-        here.insert(id, (ip, leave.clone()));
-        drop(here);
+        let waiting = Waiting { ip, since: Instant::now(), leave: leave.clone() };
+        lock(&self.here.waiting).insert(id, waiting);
         let (here, room) = (self.here.clone(), self.known.clone());
         Stranger(Arc::new(Inner { id, here, leave, room, place: Mutex::default() }))
     }
+
+    /// Sends one away if there is no room, or returns when one may be sent away.
+    fn make_room(&self) -> Result<(), Instant> {
+        let mut waiting = lock(&self.here.waiting);
+        if waiting.len() < MOST {
+            return Ok(());
+        }
+        let Some((id, since)) = in_the_way(&waiting) else { return Ok(()) };
+        let until = since + self.grace;
+        if Instant::now() < until {
+            return Err(until);
+        }
+        if let Some(gone) = waiting.remove(&id) {
+            gone.leave.notify_one();
+        }
+        Ok(())
+    }
 }
 
-/// The oldest connection of the peer that has most of them.
-fn in_the_way(here: &Waiting) -> Option<u64> {
+/// The oldest connection of the peer that has most of them, and when it came.
+fn in_the_way(waiting: &BTreeMap<u64, Waiting>) -> Option<(u64, Instant)> {
     let mut counts: HashMap<IpAddr, usize> = HashMap::new();
-    here.values().for_each(|(ip, _)| *counts.entry(*ip).or_default() += 1);
+    waiting.values().for_each(|one| *counts.entry(one.ip).or_default() += 1);
     let (busiest, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-    here.iter().find(|(_, (ip, _))| *ip == busiest).map(|(id, _)| *id)
+    let (id, oldest) = waiting.iter().find(|(_, one)| one.ip == busiest)?;
+    Some((*id, oldest.since))
 }
 
 /// A connection that has not shown who it is. Clones are the same one.
@@ -62,7 +107,7 @@ pub(crate) struct Stranger(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     id: u64,
-    here: Arc<Mutex<Waiting>>,
+    here: Arc<Here>,
     leave: Arc<Notify>,
     room: Arc<Semaphore>,
     /// The place among those that are known.
@@ -77,7 +122,7 @@ impl Stranger {
             && let Ok(permit) = self.0.room.clone().try_acquire_owned()
         {
             *place = Some(permit);
-            lock(&self.0.here).remove(&self.0.id);
+            self.0.here.remove(self.0.id);
         }
     }
 
@@ -89,7 +134,7 @@ impl Stranger {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        lock(&self.here).remove(&self.id);
+        self.here.remove(self.id);
     }
 }
 
@@ -109,21 +154,43 @@ mod tests {
         sent_away.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
     }
 
-    #[test]
-    fn b_20_there_is_always_room_for_one_more_and_the_busiest_peer_makes_it() {
+    async fn admit(door: &mut Strangers, ip: IpAddr, count: usize) -> Vec<Stranger> {
+        let mut admitted = Vec::new();
+        for _ in 0..count {
+            admitted.push(door.admit(ip).await);
+        }
+        admitted
+    }
+
+    #[tokio::test]
+    async fn b_20_there_is_always_room_for_one_more_and_the_busiest_peer_makes_it() {
         let (slow, other) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
-        let mut door = Strangers::new();
-        let known = door.admit(slow);
+        let mut door = Strangers { grace: Duration::ZERO, ..Strangers::new() };
+        let known = door.admit(slow).await;
         known.is_known();
-        let single = door.admit(other);
-        let mut slow_ones: Vec<Stranger> = (1..MOST).map(|_| door.admit(slow)).collect();
+        let single = door.admit(other).await;
+        let mut slow_ones = admit(&mut door, slow, MOST - 1).await;
         assert!(slow_ones.iter().all(|one| !has_to_go(one)), "there was room for all of them");
-        let late = door.admit(slow);
+        let late = door.admit(slow).await;
         assert!(has_to_go(&slow_ones.remove(0)), "the oldest one of the busiest peer goes");
         let stay = [&known, &single, &late].into_iter().chain(&slow_ones);
         assert_eq!(stay.filter(|one| has_to_go(one)).count(), 0);
         drop(slow_ones);
-        let after = door.admit(slow);
+        let after = door.admit(slow).await;
         assert!(!has_to_go(&after) && !has_to_go(&late), "who left makes room");
+    }
+
+    #[tokio::test]
+    async fn b_18_of_a_crowd_that_comes_at_once_nobody_is_sent_away_unheard() {
+        let ip = IpAddr::from([127, 0, 0, 1]);
+        let mut door = Strangers::new();
+        let crowd = admit(&mut door, ip, MOST).await;
+        let one_more = {
+            let mut next = Box::pin(door.admit(ip));
+            assert!(next.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            crowd[7].is_known();
+            next.await
+        };
+        assert_eq!(crowd.iter().chain([&one_more]).filter(|one| has_to_go(one)).count(), 0);
     }
 }
