@@ -12,26 +12,26 @@
 //! - The state of a run is bounded: it holds what is open and the most recently closed handoffs.
 //! - Every open handoff has a deadline, so [`Run::deadline`] is never `None` while one is open.
 
-pub mod amount;
 pub mod change;
-pub mod clean;
 pub mod command;
 pub mod event;
-pub mod fields;
 pub mod handoff;
-pub mod id;
 pub mod input;
 pub mod lock;
 pub mod order;
 pub mod redact;
 pub mod reply;
 pub mod run;
+pub mod schema;
 pub mod team;
-mod text;
-pub mod time;
 pub mod trace;
-pub mod wire;
 pub mod workflow;
+
+pub use stafette_model::{amount, fields, id, time};
+pub use stafette_text::clean;
+pub use stafette_wire as wire;
+
+use stafette_text as text;
 
 pub use amount::{Usage, Usd};
 pub use event::{Event, Recorded};
@@ -44,9 +44,7 @@ pub use input::{Failure, FailureKind, Input, PrintedFrame, TurnResult};
 pub use order::TurnOrder;
 pub use reply::{Ignored, Reply};
 pub use run::{Decision, Draft, Run, Status};
+pub use stafette_model::Fields;
 pub use team::{TeamAbout, TeamEvent, TeamInput};
 pub use time::{Millis, Time};
 pub use workflow::Workflow;
-
-/// A JSON object with the values that agents pass to each other.
-pub type Fields = serde_json::Map<String, serde_json::Value>;

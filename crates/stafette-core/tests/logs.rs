@@ -9,7 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use stafette_core::wire::schema;
+use stafette_core::schema;
 use stafette_core::workflow::file;
 use stafette_core::{Event, Recorded, Workflow};
 

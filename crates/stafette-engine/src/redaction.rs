@@ -21,7 +21,7 @@ impl Engine {
     /// Learns the values of the variables that a workflow names: its agents may print them.
     pub(crate) fn learn_variables(&self, workflow: &Workflow) {
         let variable = |name: &str| std::env::var(name).ok();
-        self.redactor().learn_variables(workflow, variable);
+        self.redactor().learn_variables(workflow.variables(), variable);
     }
 
     /// Returns the redactor of everything that this engine stores.

@@ -1,7 +1,7 @@
 //! Resources: runs, handoffs, briefings, schemas.
 
 use serde_json::json;
-use stafette_core::wire::schema;
+use stafette_core::schema;
 use stafette_core::{AgentName, RunId};
 use stafette_engine::HandoffRow;
 
@@ -104,7 +104,7 @@ pub(crate) async fn list(context: &CallContext) -> Result<Vec<Item>, ToolError> 
             });
         }
     }
-    items.extend(schema::list().iter().map(|name| Item {
+    items.extend(schema::list().into_iter().map(|name| Item {
         uri: format!("stafette://schemas/{name}"),
         name: format!("schema {name}"),
         title: format!("JSON Schema of {name}"),
@@ -184,7 +184,7 @@ pub(crate) async fn complete(
             found
         }
         "agent" => agents(context, run).await,
-        "name" => schema::list().iter().map(ToString::to_string).collect(),
+        "name" => schema::names().into_iter().map(str::to_owned).collect(),
         _ => Vec::new(),
     };
     found.into_iter().filter(|value| value.starts_with(begun)).collect()

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use stafette_core::Workflow;
-use stafette_core::wire::schema;
+use stafette_core::schema;
 use stafette_engine::Right;
 
 use crate::openapi::named;
@@ -43,8 +43,8 @@ async fn workflow(State(edge): State<Edge>) -> Result<Json<Workflow>, Problem> {
     Ok(Json((edge.workflow)()?))
 }
 
-async fn list() -> Json<Vec<String>> {
-    Json(schema::list().iter().map(ToString::to_string).collect())
+async fn list() -> Json<Vec<&'static str>> {
+    Json(schema::names())
 }
 
 /// A schema, named in the path.
@@ -56,9 +56,8 @@ pub(crate) struct TheSchema {
 
 async fn show(Named(TheSchema { name }): Named<TheSchema>) -> Result<Json<Value>, Problem> {
     let known = name.parse().map_err(|_| {
-        let names: Vec<&str> = schema::list().iter().map(|name| name.as_str()).collect();
         Problem::new(404, "no_schema", "There is no such schema")
-            .because(format!("there are {}", names.join(", ")))
+            .because(format!("there are {}", schema::names().join(", ")))
     })?;
     Ok(Json(schema::schema(known)))
 }

@@ -4,32 +4,28 @@ use super::Finding;
 use super::source::Source;
 use super::tree::Tree;
 
-const CORE: &str = "crates/stafette-core/src/";
-
-/// The files of the kernel, besides the transitions.
-const FILES: [&str; 9] = [
-    "amount.rs",
-    "event.rs",
-    "fields.rs",
-    "handoff.rs",
-    "input.rs",
-    "order.rs",
-    "reply.rs",
-    "run.rs",
-    "trace.rs",
+/// The files of the kernel, and of the model that it is about.
+const FILES: [&str; 10] = [
+    "crates/stafette-core/src/event.rs",
+    "crates/stafette-core/src/handoff.rs",
+    "crates/stafette-core/src/input.rs",
+    "crates/stafette-core/src/order.rs",
+    "crates/stafette-core/src/reply.rs",
+    "crates/stafette-core/src/run.rs",
+    "crates/stafette-model/src/amount.rs",
+    "crates/stafette-model/src/fields.rs",
+    "crates/stafette-model/src/offer.rs",
+    "crates/stafette-model/src/trace.rs",
 ];
 
 /// The folder of the transitions.
-const FOLDER: &str = "run/";
+const FOLDER: &str = "crates/stafette-core/src/run/";
 
 /// Words of coordinators, in comments too: a comment that has to explain one here explains a leak.
 const WORDS: [&str; 5] = ["phase", "council", "generation", "lineage", "vote"];
 
 pub(super) fn check(tree: &Tree, sources: &[Source]) -> Vec<Finding> {
-    let is_kernel = |path: &str| {
-        let inside = path.strip_prefix(CORE);
-        inside.is_some_and(|path| path.starts_with(FOLDER) || FILES.contains(&path))
-    };
+    let is_kernel = |path: &str| path.starts_with(FOLDER) || FILES.contains(&path);
     let ours = sources.iter().filter(|source| is_kernel(source.path));
     ours.flat_map(|source| mentions(tree, source)).collect()
 }

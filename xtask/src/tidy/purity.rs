@@ -1,10 +1,11 @@
-//! The core decides and performs nothing: no clock, no randomness, no files, no sockets.
+//! What decides performs nothing: no clock, no randomness, no files, no sockets.
 
 use super::Finding;
 use super::graph::Graph;
 use super::source::{Source, Word};
 
-const CORE: &str = "stafette-core";
+/// The crates that only decide.
+const PURE: [&str; 4] = ["stafette-model", "stafette-text", "stafette-wire", "stafette-core"];
 
 /// Crates with effects, direct or indirect.
 const DOERS: [&str; 12] = [
@@ -30,15 +31,18 @@ const NAMES: [&str; 8] =
     ["Instant", "SystemTime", "UNIX_EPOCH", "getrandom", "new_v4", "now_v7", "rand", "tokio"];
 
 pub(super) fn check(graph: &Graph, sources: &[Source]) -> Vec<Finding> {
-    let core = graph.crates.get(CORE);
-    let everything = core.into_iter().flat_map(|uses| &uses.everything);
+    PURE.iter().flat_map(|name| of_crate(name, graph, sources)).collect()
+}
+
+fn of_crate(pure: &str, graph: &Graph, sources: &[Source]) -> Vec<Finding> {
+    let everything = graph.crates.get(pure).into_iter().flat_map(|uses| &uses.everything);
     let dependencies =
         everything.filter(|(name, _)| DOERS.contains(&name.as_str())).map(|(_, way)| {
             let way = way.join(" → ");
-            let message = format!("the core can perform something by {way}: it must only decide");
-            Finding::new(format!("crates/{CORE}/Cargo.toml"), 0, message)
+            let message = format!("{pure} can perform something by {way}: it must only decide");
+            Finding::new(format!("crates/{pure}/Cargo.toml"), 0, message)
         });
-    let folder = format!("crates/{CORE}/src/");
+    let folder = format!("crates/{pure}/src/");
     let ours = sources.iter().filter(|source| source.path.starts_with(&folder));
     dependencies.chain(ours.flat_map(impurities)).collect()
 }
@@ -61,7 +65,7 @@ fn impurities(source: &Source) -> Vec<Finding> {
         let name = NAMES.contains(&word.text) && (called || of_std || before == Some("use"));
         if (module || name) && !source.is_test(word.start) {
             let message = format!(
-                "the core must not use `{}`: have the caller hand in what it is needed for",
+                "this crate must not use `{}`: have the caller hand in what it is needed for",
                 word.text
             );
             findings.push(Finding::new(source.path, source.line(word.start), message));
@@ -77,7 +81,7 @@ mod tests {
     use super::*;
 
     fn told(code: &str) -> Vec<String> {
-        let tree = Tree::of([("crates/stafette-core/src/lib.rs", code)]);
+        let tree = Tree::of([("crates/stafette-wire/src/lib.rs", code)]);
         check(&Graph::default(), &sources(&tree)).iter().map(ToString::to_string).collect()
     }
 

@@ -9,7 +9,7 @@ use crate::fields;
 use crate::handoff::Question;
 use crate::handoff::{About, State};
 use crate::team;
-use crate::workflow::file::nearest;
+use crate::text::nearest;
 use crate::{
     Event, Fields, Handoff, HandoffId, Ignored, Outcome, Party, Reply, Response, Run, TurnResult,
     Usd,

@@ -8,10 +8,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use toml::de::{DeTable, DeValue, Deserializer, Error};
 
+pub(crate) use diagnostic::plain;
 pub use diagnostic::{Diagnostic, Position, Severity, render};
-pub(crate) use diagnostic::{nearest, plain};
 pub use spans::Spans;
 pub(crate) use spans::child;
+pub(crate) use stafette_text::nearest;
 
 use crate::Workflow;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 use stafette_agents::profile::Library;
-use stafette_core::wire::schema;
+use stafette_core::schema;
 use stafette_core::workflow::{check, file, gate};
 
 use super::Context;
@@ -93,5 +93,4 @@ static METRICS: std::sync::LazyLock<Vec<&'static str>> = std::sync::LazyLock::ne
     stafette_telemetry::metrics::names().into_iter().map(|name| &*name.leak()).collect()
 });
 
-static SCHEMAS: std::sync::LazyLock<Vec<&'static str>> =
-    std::sync::LazyLock::new(|| schema::list().iter().map(|name| name.as_str()).collect());
+static SCHEMAS: std::sync::LazyLock<Vec<&'static str>> = std::sync::LazyLock::new(schema::names);

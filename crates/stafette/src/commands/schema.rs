@@ -1,6 +1,6 @@
 //! `schema`: the published JSON Schemas.
 
-use stafette_core::wire::schema;
+use stafette_core::schema;
 
 use super::Context;
 use crate::cli;
@@ -8,7 +8,7 @@ use crate::exit::{Exit, Failure};
 
 pub(crate) fn run(context: &Context, arguments: &cli::Schema) -> Result<Exit, Failure> {
     let Some(name) = arguments.name.as_deref().filter(|_| !arguments.list) else {
-        let names: Vec<&str> = schema::list().iter().map(|name| name.as_str()).collect();
+        let names = schema::names();
         match context.output.json {
             true => context.output.data(&names),
             false => names.iter().for_each(|name| context.output.line(*name)),
@@ -28,8 +28,7 @@ pub(crate) fn run(context: &Context, arguments: &cli::Schema) -> Result<Exit, Fa
 
 pub(crate) fn parse(name: &str) -> Result<schema::Name, Failure> {
     name.parse().map_err(|_| {
-        let names: Vec<&str> = schema::list().iter().map(|name| name.as_str()).collect();
         Failure::usage(format!("There is no schema `{name}`"))
-            .fix(format!("choose one of {}", names.join(", ")))
+            .fix(format!("choose one of {}", schema::names().join(", ")))
     })
 }

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use serde_json::json;
-use stafette_core::wire::schema::{self, MAX_BYTES};
+use stafette_core::schema::{self, MAX_BYTES};
 
 use super::Context;
 use crate::cli;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::web::Web;
 use crate::world::{World, program, repository, until};
 
-#[path = "../../../stafette-core/src/redact/tests/kinds.rs"]
+#[path = "../../../stafette-text/src/redact/tests/kinds.rs"]
 mod kinds;
 
 use kinds::{Planted, planted};

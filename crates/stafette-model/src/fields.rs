@@ -1,0 +1,189 @@
+//! Values that agents pass to each other, as a JSON object: their size, their types, and cutting
+//! them to the size limit.
+
+use serde_json::{Value, json};
+
+use crate::{Fields, HandoffId, MissingInput};
+
+/// The maximum size of a handoff's inputs, or of one answer, in bytes.
+pub const MAX: usize = 1024 * 1024;
+
+/// The number of characters that remain of a value that was cut.
+const HEAD: usize = 512;
+
+/// Smaller values are not worth cutting: the note in their place would be as long.
+const WORTH: usize = 2 * HEAD;
+
+/// Returns the approximate size of the fields as JSON, in bytes, without serialising them.
+#[must_use]
+pub fn size(fields: &Fields) -> usize {
+    fields.iter().map(|(key, value)| key.len() + size_of(value)).sum()
+}
+
+/// Returns the approximate size of the value as JSON, in bytes, without serialising it.
+#[must_use]
+pub fn size_of(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 5,
+        Value::Number(_) => 8,
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(|item| size_of(item) + 1).sum::<usize>() + 2,
+        Value::Object(fields) => {
+            fields.iter().map(|(key, value)| key.len() + size_of(value) + 4).sum::<usize>() + 2
+        }
+    }
+}
+
+/// Returns the keys whose values must be cut so that `fields` fit: the largest first, and requested
+/// ones last.
+#[must_use]
+pub fn surplus(fields: &Fields, asked: &[MissingInput]) -> Vec<String> {
+    let mut bytes = size(fields);
+    let mut found = Vec::new();
+    if bytes <= MAX {
+        return found;
+    }
+    let is_asked = |key: &str| asked.iter().any(|input| input.key == key);
+    let mut largest: Vec<(bool, usize, &String)> =
+        fields.iter().map(|(key, value)| (is_asked(key), size_of(value), key)).collect();
+    largest.sort_by(|one, other| (one.0, other.1).cmp(&(other.0, one.1)));
+    for (_, value, key) in largest.into_iter().filter(|(_, value, _)| *value > WORTH) {
+        if bytes <= MAX {
+            break;
+        }
+        bytes = bytes - value + WORTH;
+        found.push(key.clone());
+    }
+    found
+}
+
+/// Replaces the values that are too large with a note: their origin, their size and their
+/// beginning. The log has them whole.
+pub fn cut(fields: &mut Fields, keys: &[String], from: HandoffId) {
+    for (key, value) in fields.iter_mut().filter(|(key, _)| keys.contains(*key)) {
+        let bytes = size_of(value);
+        let text = match &*value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let head: String = text.chars().take(HEAD).collect();
+        *value = json!({ "$cut": { "handoff": from, "key": key, "bytes": bytes, "head": head } });
+    }
+}
+
+/// Converts a value to the requested type where possible: people type text, and agents quote
+/// numbers.
+///
+/// # Errors
+/// The expected type.
+pub fn fit(expected: &str, value: &Value) -> Result<Value, String> {
+    let wanted = expected.trim().to_ascii_lowercase();
+    if let Some(item) = wanted.strip_suffix("[]") {
+        let items: Vec<Value> = match value {
+            Value::Array(items) => items.clone(),
+            Value::String(text) => {
+                text.split(',').map(|part| Value::String(part.trim().to_owned())).collect()
+            }
+            _ => return Err("a list".to_owned()),
+        };
+        let items: Result<Vec<Value>, String> = items.iter().map(|it| fit(item, it)).collect();
+        return items
+            .map(Value::Array)
+            .map_err(|expected| format!("a list, each of it {expected}"));
+    }
+    let read = |text: &str| serde_json::from_str::<Value>(text.trim()).ok();
+    let parsed = match value {
+        Value::String(text) if !matches!(wanted.as_str(), "string" | "text") => read(text),
+        _ => None,
+    };
+    let value = parsed.as_ref().unwrap_or(value);
+    let (fits, expected) = match wanted.as_str() {
+        "string" | "text" => (!value.is_array() && !value.is_object() && !value.is_null(), "text"),
+        "number" | "float" => (value.is_number(), "a number"),
+        "integer" | "int" => (value.is_i64() || value.is_u64(), "a whole number"),
+        "boolean" | "bool" => (value.is_boolean(), "true or false"),
+        "object" => (value.is_object(), "an object"),
+        "array" | "list" => (value.is_array(), "a list"),
+        // A type name of the workflow's own: its meaning is unknown here.
+        _ => (true, ""),
+    };
+    if fits { Ok(value.clone()) } else { Err(expected.to_owned()) }
+}
+
+/// Converts the requested values to their types.
+///
+/// # Errors
+/// A complaint for each value that cannot be converted.
+pub fn fit_all(asked: &[MissingInput], fields: &mut Fields) -> Result<(), Vec<String>> {
+    let mut complaints = Vec::new();
+    for input in asked {
+        let Some(value) = fields.get_mut(&input.key) else { continue };
+        match fit(&input.expected_type, value) {
+            Ok(fitting) => *value = fitting,
+            Err(expected) => complaints.push(format!("{} should be {expected}", input.key)),
+        }
+    }
+    if complaints.is_empty() { Ok(()) } else { Err(complaints) }
+}
+
+/// Returns an example of how a person can enter the requested values.
+#[must_use]
+pub fn example(asked: &[MissingInput]) -> String {
+    let one = |input: &MissingInput| {
+        let value = match input.expected_type.trim().to_ascii_lowercase().as_str() {
+            "number" | "float" | "integer" | "int" => "1".to_owned(),
+            "boolean" | "bool" => "true".to_owned(),
+            "object" => "'{}'".to_owned(),
+            list if list.ends_with("[]") => "A,B".to_owned(),
+            _ => "…".to_owned(),
+        };
+        format!("{}={value}", input.key)
+    };
+    asked.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s2_07_values_are_read_as_what_was_asked_for() {
+        for (expected, given, read) in [
+            ("number", json!("9"), Ok(json!(9))),
+            ("number", json!("9 bn"), Err("a number".to_owned())),
+            ("string[]", json!("A, B"), Ok(json!(["A", "B"]))),
+            ("string[]", json!(["A"]), Ok(json!(["A"]))),
+            ("number[]", json!("1,x"), Err("a list, each of it a number".to_owned())),
+            ("boolean", json!("true"), Ok(json!(true))),
+            ("string", json!("12"), Ok(json!("12"))),
+            ("string", json!({}), Err("text".to_owned())),
+            ("object", json!("{\"a\":1}"), Ok(json!({ "a": 1 }))),
+            ("currency", json!([1]), Ok(json!([1]))),
+        ] {
+            assert_eq!(fit(expected, &given), read, "{expected}: {given}");
+        }
+    }
+
+    #[test]
+    fn b_02_what_is_too_large_is_cut_from_the_largest_on_and_asked_for_values_stay() {
+        let big = |bytes: usize| Value::String("x".repeat(bytes));
+        let mut fields = Fields::from_iter([
+            ("asked".to_owned(), big(MAX / 2)),
+            ("large".to_owned(), big(MAX / 2)),
+            ("small".to_owned(), json!("kept")),
+            ("middle".to_owned(), big(MAX / 4)),
+        ]);
+        let asked = [MissingInput {
+            key: "asked".into(),
+            expected_type: "string".into(),
+            description: String::new(),
+            source: None,
+        }];
+        let keys = surplus(&fields, &asked);
+        assert_eq!(keys, ["large"]);
+        cut(&mut fields, &keys, HandoffId(3));
+        assert!(size(&fields) <= MAX);
+        assert_eq!(fields["large"]["$cut"]["bytes"], MAX / 2 + 2);
+        assert_eq!(fields["small"], "kept");
+    }
+}
