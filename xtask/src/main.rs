@@ -1,5 +1,6 @@
 //! Tasks of the workspace. `cargo xtask` lists them.
 
+mod agents;
 mod deny;
 mod machine;
 mod shell;
@@ -17,6 +18,9 @@ Chores of the workspace:
   cargo xtask test          everything that must hold before a change lands
   cargo xtask test --fast   the same without the docs and the licences
   cargo xtask tidy          only the rules about the source itself
+  cargo xtask agents        the first contact with every real agent, as a table
+                            [--only claude,codex] [--runner exec,pty,acp] [--limit SECONDS]
+                            [--keep FOLDER]
 ";
 
 fn main() -> ExitCode {
@@ -26,6 +30,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(&root(), test::Extent::Full),
         ["test", "--fast"] => test::run(&root(), test::Extent::Fast),
         ["tidy"] => tidy::run(&root()),
+        ["agents", rest @ ..] => agents::run(&root(), rest),
         [] | ["help" | "--help" | "-h"] => {
             eprint!("{HELP}");
             true

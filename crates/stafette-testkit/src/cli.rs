@@ -2,13 +2,15 @@
 //! model server.
 
 mod home;
-mod install;
+pub(crate) mod install;
+pub(crate) mod package;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub use home::HomeError;
 pub use install::InstallError;
+use package::Package;
 
 /// A command line that tests can use.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -26,32 +28,19 @@ impl Cli {
     /// Returns the name of its program.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Cli::Claude => "claude",
-            Cli::Codex => "codex",
-        }
+        self.package().name
     }
 
     /// Returns the pinned version.
     #[must_use]
     pub fn version(self) -> &'static str {
-        match self {
-            Cli::Claude => "2.1.325",
-            Cli::Codex => "0.166.0",
-        }
+        self.package().version
     }
 
-    /// Returns the package manifest and its lock file, with all checksums.
-    fn manifest(self) -> (&'static str, &'static str) {
+    fn package(self) -> Package {
         match self {
-            Cli::Claude => (
-                include_str!("../cli/claude/package.json"),
-                include_str!("../cli/claude/package-lock.json"),
-            ),
-            Cli::Codex => (
-                include_str!("../cli/codex/package.json"),
-                include_str!("../cli/codex/package-lock.json"),
-            ),
+            Cli::Claude => Package::CLAUDE,
+            Cli::Codex => Package::CODEX,
         }
     }
 
@@ -61,7 +50,7 @@ impl Cli {
     ///
     /// If npm is missing or fails. The message says what to do.
     pub fn install(self) -> Result<PathBuf, InstallError> {
-        install::program(self)
+        install::program(self.package())
     }
 
     /// Prepares it to work in `project` with the model at `url`: its settings go into `home`, which

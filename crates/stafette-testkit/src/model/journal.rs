@@ -24,6 +24,14 @@ pub struct Exchange {
     pub outcome: Outcome,
 }
 
+impl Exchange {
+    /// True if the script did not foresee the request.
+    #[must_use]
+    pub fn is_surprise(&self) -> bool {
+        matches!(self.outcome, Outcome::Silent | Outcome::Unknown | Outcome::Runaway)
+    }
+}
+
 /// The outcome of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {

@@ -147,7 +147,8 @@ impl Reply {
         Self::new(Act::Shell(command.into()))
     }
 
-    /// Writes a file with the agent's own tool. The path must be absolute.
+    /// Writes a file with the agent's own tool. The path must be absolute; in it, `{folder}` stands
+    /// for the folder that a command of the agent printed as `FOLDER=PATH`.
     #[must_use]
     pub fn write(path: impl Into<String>, text: impl Into<String>) -> Self {
         Self::new(Act::Write { path: path.into(), text: text.into() })
@@ -163,6 +164,16 @@ impl Reply {
     #[must_use]
     pub fn mcp(server: impl Into<String>, tool: impl Into<String>, input: Value) -> Self {
         Self::new(Act::Mcp { server: server.into(), tool: tool.into(), input })
+    }
+
+    /// Replaces `{folder}` in the path of a file.
+    pub(super) fn in_folder(mut self, folder: impl Fn() -> String) -> Self {
+        if let Act::Write { path, .. } = &mut self.act
+            && path.contains("{folder}")
+        {
+            *path = path.replace("{folder}", &folder());
+        }
+        self
     }
 
     /// Refuses with 429: the quota is used up until this time, in seconds since 1970.
