@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stafette_core::workflow::file::{self, Diagnostic};
+use stafette_config::{Diagnostic, Spans};
 use stafette_core::workflow::{PromptVia, Runner};
 use stafette_core::{Failure, FailureKind, Millis, Time};
 
@@ -320,7 +320,7 @@ impl Profile {
     /// # Errors
     /// All mistakes in it, each with its place.
     pub fn parse(text: &str) -> Result<Profile, Vec<Diagnostic>> {
-        let (profile, spans) = file::document::<Profile>(text)?;
+        let (profile, spans) = stafette_config::document::<Profile>(text)?;
         let mistakes = check::check(&profile, &spans);
         if mistakes.is_empty() { Ok(profile) } else { Err(mistakes) }
     }
@@ -328,7 +328,7 @@ impl Profile {
     /// All mistakes in a profile that was built in code, and not read.
     #[must_use]
     pub fn check(&self) -> Vec<Diagnostic> {
-        check::check(self, &file::Spans::default())
+        check::check(self, &Spans::default())
     }
 
     /// The command for a runner, with its placeholders.

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use stafette_core::handoff::Receipt;
 use stafette_core::run::budget::Forecast;
 use stafette_core::run::create::RunCreated;
-use stafette_core::workflow::file;
 use stafette_core::{
     Fields, Input, Kind, Millis, Offer, Outcome, Party, Reason, Response, RunId, Status, Time,
     TurnOrder, TurnResult, Workflow,
@@ -274,7 +273,8 @@ impl NullRun {
 
 /// Returns the first event of the run with that number.
 pub(crate) fn created(number: u32) -> Result<RunCreated, BenchError> {
-    let workflow: Workflow = file::parse(WORKFLOW).map_err(|found| format!("{found:?}"))?;
+    let workflow: Workflow =
+        stafette_workflow::parse(WORKFLOW).map_err(|found| format!("{found:?}"))?;
     let run = format!("00000000-0000-7000-8000-{number:012x}").parse()?;
     let free = workflow.agents.keys().map(|name| (name.to_string(), Forecast::Unmetered));
     let forecasts = Some(free.collect());

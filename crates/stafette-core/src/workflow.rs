@@ -3,11 +3,8 @@
 pub mod alerts;
 mod budget;
 pub mod changes;
-pub mod check;
 mod coordination;
 pub mod council;
-pub mod file;
-pub mod gate;
 pub mod generations;
 pub mod hooks;
 pub mod knowledge;
@@ -15,7 +12,6 @@ pub mod locks;
 pub mod notify;
 pub mod own;
 pub mod phases;
-pub mod powers;
 pub mod server;
 pub mod store;
 pub mod telemetry;
@@ -522,5 +518,15 @@ impl Workflow {
             }
             _ => Party::Orchestrator,
         }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod file {
+    use stafette_config::Diagnostic;
+
+    /// Parses a workflow file, for the tests.
+    pub(crate) fn parse(text: &str) -> Result<super::Workflow, Vec<Diagnostic>> {
+        stafette_config::document(text).map(|(workflow, _)| workflow)
     }
 }

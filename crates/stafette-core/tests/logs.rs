@@ -10,7 +10,6 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use stafette_core::schema;
-use stafette_core::workflow::file;
 use stafette_core::{Event, Recorded, Workflow};
 
 /// A log with its name, a line for each event.
@@ -168,7 +167,7 @@ fn b_12_a_run_whose_workflow_has_settings_that_are_no_more_tells_the_same() {
 /// A workflow that says something of everything, as it is stored; what was put into it is not known.
 fn whole() -> (Workflow, Value, Closed) {
     let text = fs::read_to_string(fixtures("workflows/whole.toml")).expect("a workflow");
-    let workflow = file::parse(&text).expect("a workflow");
+    let (workflow, _) = stafette_config::document::<Workflow>(&text).expect("a workflow");
     let mut stored = serde_json::to_value(&workflow).expect("a workflow is JSON");
     let mut closed = Closed::published();
     closed.put(&mut stored);
@@ -194,7 +193,8 @@ fn s2_11_every_unknown_key_of_a_file_is_found_and_refused_by_the_schema() {
     let (_, written, _) = whole();
     let count = written.to_string().matches("retired_setting").count();
     let text = toml::to_string(&written).expect("it is TOML");
-    let found = file::parse(&text).expect_err("nobody knows these settings");
+    let found =
+        stafette_config::document::<Workflow>(&text).expect_err("nobody knows these settings");
     let unknown = found.iter().filter(|diagnostic| {
         diagnostic.code == "unknown-key"
             && diagnostic.span.clone().is_some_and(|span| &text[span] == "retired_setting")

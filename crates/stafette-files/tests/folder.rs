@@ -31,7 +31,7 @@ fn workflow() -> Workflow {
         from = "planner"
         to = "builder"
         "#;
-    stafette_core::workflow::file::parse(text).expect("a workflow")
+    stafette_workflow::parse(text).expect("a workflow")
 }
 
 impl Room {

@@ -57,7 +57,7 @@ impl World {
         let text = self.text.clone();
         let read = move || -> Result<Workflow, String> {
             let text = text.lock().expect("a text");
-            stafette_core::workflow::file::parse(&text).map_err(|wrong| format!("{wrong:?}"))
+            stafette_workflow::parse(&text).map_err(|wrong| format!("{wrong:?}"))
         };
         let memory = self.folder.path().join("triggers.json");
         Triggers::open(self.engine.clone(), Arc::new(read), memory)

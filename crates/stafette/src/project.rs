@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use stafette_agents::profile::Library;
 use stafette_core::Workflow;
-use stafette_core::workflow::check;
-use stafette_core::workflow::file;
+use stafette_workflow::check;
 
 use crate::exit::{Exit, Failure};
 use crate::state;
@@ -106,7 +105,7 @@ impl Project {
         let errors: Vec<String> = diagnostics
             .iter()
             .filter(|diagnostic| diagnostic.is_error())
-            .map(|diagnostic| file::render(diagnostic, WORKFLOW, &text))
+            .map(|diagnostic| stafette_config::render(diagnostic, WORKFLOW, &text))
             .collect();
         match source {
             Some(source) if errors.is_empty() => {

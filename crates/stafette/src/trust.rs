@@ -14,7 +14,7 @@ use stafette_agents::scripted::{Script, Step};
 use stafette_core::Workflow;
 use stafette_core::command;
 use stafette_core::workflow::Runner;
-use stafette_core::workflow::powers::{self, Danger, Kind, Power};
+use stafette_workflow::powers::{self, Danger, Kind, Power};
 
 use crate::exit::{Exit, Failure};
 use crate::project::{Loaded, Project, hex};

@@ -5,7 +5,14 @@ use super::graph::Graph;
 use super::source::{Source, Word};
 
 /// The crates that only decide.
-const PURE: [&str; 4] = ["stafette-model", "stafette-text", "stafette-wire", "stafette-core"];
+const PURE: [&str; 6] = [
+    "stafette-config",
+    "stafette-core",
+    "stafette-model",
+    "stafette-text",
+    "stafette-wire",
+    "stafette-workflow",
+];
 
 /// Crates with effects, direct or indirect.
 const DOERS: [&str; 12] = [

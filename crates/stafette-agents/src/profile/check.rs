@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stafette_core::workflow::file::{Diagnostic, Spans};
+use stafette_config::{Diagnostic, Spans};
 
 use super::{Output, Profile};
 

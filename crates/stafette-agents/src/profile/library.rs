@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use stafette_core::workflow::file::{Diagnostic, render};
+use stafette_config::{Diagnostic, render};
 
 use super::Profile;
 

@@ -4,7 +4,7 @@ use super::*;
 
 fn complaints(text: &str) -> String {
     let mistakes = Profile::parse(text).expect_err("the file should not be accepted");
-    mistakes.iter().map(|mistake| file::render(mistake, "mine.toml", text)).collect()
+    mistakes.iter().map(|mistake| stafette_config::render(mistake, "mine.toml", text)).collect()
 }
 
 const MINE: &str = r#"name = "mine"

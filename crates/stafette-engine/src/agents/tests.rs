@@ -32,7 +32,7 @@ struct Team {
 
 impl Team {
     fn new() -> Self {
-        let workflow = stafette_core::workflow::file::parse(TEAM).expect("a workflow");
+        let workflow = stafette_workflow::parse(TEAM).expect("a workflow");
         let run = RunId(uuid::Uuid::nil());
         let created = RunCreated::new(run, Arc::new(workflow), "Write the report", "test");
         let now = Time(1_000_000);

@@ -19,7 +19,7 @@ pub(crate) fn workflow() -> Workflow {
         from = "a"
         to = "b"
         "#;
-    stafette_core::workflow::file::parse(text).expect("a workflow")
+    stafette_workflow::parse(text).expect("a workflow")
 }
 
 pub(crate) fn result(text: &str) -> TurnResult {

@@ -41,7 +41,7 @@ pub(crate) fn workflow(command: &str) -> Workflow {
         command = ["sh", "-c", '{command}']
         "#
     );
-    stafette_core::workflow::file::parse(&text).expect("a workflow")
+    stafette_workflow::parse(&text).expect("a workflow")
 }
 
 pub(crate) async fn start(engine: &Engine, workflow: Workflow) -> Result<RunId, EngineError> {

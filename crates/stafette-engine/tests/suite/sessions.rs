@@ -22,7 +22,7 @@ async fn run(folder: &Path, agents: &str) -> (Engine, RunId, String) {
     let store = Arc::new(MemoryStore::new());
     let engine = Engine::open(store, settings(folder)).await.expect("opens");
     let text = format!("{HEAD}\n{agents}");
-    let workflow = stafette_core::workflow::file::parse(&text).expect("a workflow");
+    let workflow = stafette_workflow::parse(&text).expect("a workflow");
     let run = start(&engine, workflow).await.expect("a run");
     let Ok(settled) = timeout(PATIENCE, engine.settled(run)).await else {
         panic!("not settled: {:#?}", events(&engine, run).await);

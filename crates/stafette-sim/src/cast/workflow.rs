@@ -69,7 +69,7 @@ pub(super) fn draw(chance: &mut Chance, long: bool) -> Workflow {
 /// Returns a workflow with all defaults: what is not drawn is as in an empty file.
 fn plain() -> Workflow {
     let text = "workflow = { name = \"drawn\", entry = \"planner\" }\n[agents.planner]\nrunner = \"scripted\"";
-    stafette_core::workflow::file::parse(text).expect("it is a workflow")
+    stafette_workflow::parse(text).expect("it is a workflow")
 }
 
 /// Returns a council of three that needs no one else.
@@ -83,7 +83,7 @@ pub(super) fn team() -> Workflow {
         retries = { max = 20 }
         budget = { money = "5usd" }
     "#;
-    stafette_core::workflow::file::parse(text).expect("it is a workflow")
+    stafette_workflow::parse(text).expect("it is a workflow")
 }
 
 /// Draws a council now and then.

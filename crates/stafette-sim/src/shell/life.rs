@@ -256,5 +256,5 @@ fn workflow(agents: u32) -> Workflow {
     for index in 1..agents {
         let _ = writeln!(text, "[[routes]]\nfrom = \"a{index}\"\nto = \"a{}\"", index + 1);
     }
-    stafette_core::workflow::file::parse(&text).expect("a workflow")
+    stafette_workflow::parse(&text).expect("a workflow")
 }

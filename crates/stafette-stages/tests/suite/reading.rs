@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use stafette_core::Workflow;
 use stafette_core::redact::Redactor;
-use stafette_core::workflow::{Workflow, file};
 use stafette_core::{Fields, Input, Party, Priority, RunId, Time};
 use stafette_engine::{Engine, Settings};
 use stafette_knowledge::graph::{Entity, Node, PAGE, Provenance, Record, Task, TaskStatus};
@@ -23,7 +23,7 @@ runs = 4
 "#;
 
 fn workflow() -> Workflow {
-    file::read(FEW).expect("it can be read").workflow
+    stafette_workflow::parse(FEW).expect("it can be read")
 }
 
 async fn engine(folder: &Path) -> Engine {

@@ -1,7 +1,6 @@
 //! What is known holds no secrets, whoever wrote it.
 
 use stafette_core::redact::Redactor;
-use stafette_core::workflow::file;
 use stafette_core::{Party, Time};
 use stafette_knowledge::graph::{Entity, Goal, Node, Provenance, Record};
 use stafette_stages::{Actor, Saying, Stages, StagesSettings};
@@ -15,7 +14,7 @@ const OWN: &str = "zX9-kkQ2.mm7";
 #[tokio::test]
 async fn b_17_threads_and_the_graph_keep_no_secrets() {
     let folder = tempfile::tempdir().expect("a folder");
-    let workflow = file::read(WORKFLOW).expect("it can be read").workflow;
+    let workflow = stafette_workflow::parse(WORKFLOW).expect("it can be read");
     let stages = Stages::open(StagesSettings {
         knowledge: workflow.knowledge.expect("it knows"),
         root: folder.path(),

@@ -1,8 +1,8 @@
 //! A run of the template, driven by hand.
 
 use serde_json::{Value, json};
+use stafette_core::Workflow;
 use stafette_core::run::create::RunCreated;
-use stafette_core::workflow::{Workflow, file};
 use stafette_core::{
     Event, Fields, HandoffId, Input, Kind, Offer, Outcome, Party, Reason, Response, Run, RunId,
     Time, TurnResult,
@@ -12,7 +12,7 @@ use stafette_core::{
 pub(crate) const TEMPLATE: &str = include_str!("../../../stafette/templates/odei.toml");
 
 pub(crate) fn workflow() -> Workflow {
-    file::read(TEMPLATE).expect("the template can be read").workflow
+    stafette_workflow::parse(TEMPLATE).expect("the template can be read")
 }
 
 /// A run in which `agent` has the work, with these things in hand.

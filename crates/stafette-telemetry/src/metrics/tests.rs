@@ -1,5 +1,5 @@
-use stafette_core::workflow::gate::METRICS;
 use stafette_core::{Input, Reason};
+use stafette_workflow::gate::METRICS;
 
 use super::*;
 use crate::observer::Shown;

@@ -1,7 +1,7 @@
 use serde_json::json;
-use stafette_core::workflow::gate::SPAN_ATTRIBUTES;
 use stafette_core::workflow::telemetry::Protocol;
 use stafette_core::{HandoffId, Outcome, Reason};
+use stafette_workflow::gate::SPAN_ATTRIBUTES;
 
 use super::*;
 use crate::story::Story;

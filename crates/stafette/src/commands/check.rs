@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 use stafette_agents::profile::Library;
 use stafette_core::schema;
-use stafette_core::workflow::{check, file, gate};
+use stafette_workflow::{check, gate};
 
 use super::Context;
 use crate::cli;
@@ -49,7 +49,7 @@ pub(crate) fn run(context: &Context, arguments: &cli::Check) -> Result<Exit, Fai
             .data(&json!({ "file": name, "ok": good, "problems": listed, "gate": items }));
     } else {
         for diagnostic in &diagnostics {
-            context.output.line(file::render(diagnostic, &name, &text));
+            context.output.line(stafette_config::render(diagnostic, &name, &text));
         }
         for item in &items {
             context.output.line(item.render(&name, &text));

@@ -8,8 +8,8 @@ use super::{
     GateItem, INVALID_ROUTES, METRICS, Part, SCHEMAS, SECTIONS, SPAN_ATTRIBUTES, STRATEGIES,
     VALID_ROUTES,
 };
-use crate::workflow::check::is_semver;
-use crate::{AgentName, Millis, Party, Workflow};
+use crate::check::is_semver;
+use stafette_core::{AgentName, Millis, Party, Workflow};
 
 /// Checks a Markdown document against the gate; with a workflow, also its agents and its time
 /// limit.
@@ -89,7 +89,7 @@ fn counts(outline: &Outline<'_>, routes: &Routes) -> Vec<GateItem> {
 fn agents(routes: &Routes, workflow: Option<&Workflow>) -> GateItem {
     let strange = |name: &&String| match (workflow, Party::from(name.as_str())) {
         (_, Party::Human | Party::Orchestrator) => false,
-        (_, party) if party == crate::workflow::council::party() => false,
+        (_, party) if party == stafette_core::workflow::council::party() => false,
         (Some(workflow), _) => !workflow.agents.contains_key(name.as_str()),
         (None, _) => name.parse::<AgentName>().is_err(),
     };
@@ -293,11 +293,11 @@ impl Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workflow::file;
-    use crate::workflow::gate::passes;
+    use crate::file;
+    use crate::gate::passes;
 
-    const COMPLETE: &str = include_str!("../../../../../fixtures/gate/protocol.md");
-    const INCOMPLETE: &str = include_str!("../../../../../fixtures/gate/protocol-incomplete.md");
+    const COMPLETE: &str = include_str!("../../../../fixtures/gate/protocol.md");
+    const INCOMPLETE: &str = include_str!("../../../../fixtures/gate/protocol-incomplete.md");
 
     fn shown(text: &str, workflow: Option<&Workflow>) -> String {
         let items = document(text, workflow);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     fn feature() -> Workflow {
-        file::parse(include_str!("../../../../stafette/templates/feature.toml")).unwrap()
+        file::parse(include_str!("../../../stafette/templates/feature.toml")).unwrap()
     }
 
     #[test]

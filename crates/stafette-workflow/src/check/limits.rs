@@ -1,10 +1,10 @@
 //! Limits: timeouts are in the right order, and everything fits into the time limit of a run.
 
 use super::{NO_ESCALATION, Report};
-use crate::lock::LONGEST_LEASE;
-use crate::workflow::Retries;
-use crate::workflow::file::Diagnostic;
-use crate::{Millis, Workflow};
+use stafette_config::Diagnostic;
+use stafette_core::lock::LONGEST_LEASE;
+use stafette_core::workflow::Retries;
+use stafette_core::{Millis, Workflow};
 
 pub(super) fn check(report: &mut Report<'_>) {
     let Workflow { limits, retries, budget, .. } = report.workflow;

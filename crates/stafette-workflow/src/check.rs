@@ -23,8 +23,10 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use super::file::{self, Diagnostic, Source, Spans, nearest};
-use crate::{Party, Workflow};
+use crate::file::{self, Source};
+use stafette_config::{Diagnostic, Spans};
+use stafette_core::{Party, Workflow};
+use stafette_text::nearest;
 
 pub(crate) use limits::worst_case;
 
@@ -122,7 +124,8 @@ impl Report<'_> {
 
     /// True if a name is known; otherwise adds an error.
     fn knows(&mut self, name: &str, path: &str) -> bool {
-        let council = || name == crate::workflow::council::NAME && self.workflow.council.is_some();
+        let council =
+            || name == stafette_core::workflow::council::NAME && self.workflow.council.is_some();
         if matches!(Party::from(name), Party::Orchestrator | Party::Human)
             || council()
             || self.workflow.agents.contains_key(name)

@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::{BASE, changed, complaints, with};
-use crate::Millis;
+use stafette_core::Millis;
 
 #[test]
 fn s2_11_counts_leave_room_for_the_loops() {
@@ -123,7 +123,7 @@ fn s2_11_waits_are_counted_with_their_doubling_and_jitter() {
 
 #[test]
 fn s2_11_a_profile_must_be_one_that_is_known() {
-    use crate::workflow::file::render;
+    use stafette_config::render;
     let text = BASE.replacen("command = [\"cat\"]", "profile = \"cluade\"", 1);
     let told = |known: &[&str]| -> String {
         let (_, found) = examine_with(&text, known);

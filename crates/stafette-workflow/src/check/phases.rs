@@ -1,9 +1,9 @@
 //! Phases: each has its agents, its rule can be met, and `back_to` names an earlier phase.
 
 use super::Report;
-use crate::wire::phase::Phase;
-use crate::workflow::file::Diagnostic;
-use crate::workflow::phases::Rule;
+use stafette_config::Diagnostic;
+use stafette_core::wire::phase::Phase;
+use stafette_core::workflow::phases::Rule;
 
 /// The maximum number of agents in a phase: they share the limit of one summary.
 const MAX_PARTS: usize = 16;

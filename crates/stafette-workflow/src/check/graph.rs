@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{Report, UNDECLARED_CYCLE, listed};
-use crate::workflow::Loop;
-use crate::workflow::file::{Diagnostic, child};
-use crate::{Party, Workflow};
+use stafette_config::{Diagnostic, child};
+use stafette_core::workflow::Loop;
+use stafette_core::{Party, Workflow};
 
 /// The maximum number of steps in the search for cycles.
 const MAX_STEPS: usize = 50_000;
@@ -21,7 +21,7 @@ pub(super) fn check(report: &mut Report<'_>) {
     let workflow = report.workflow;
     let first = match (&workflow.workflow.entry, &workflow.council) {
         // The first speaker has the work first.
-        (entry, Some(council)) if *entry == crate::workflow::council::party() => {
+        (entry, Some(council)) if *entry == stafette_core::workflow::council::party() => {
             council.members.first().map(|name| name.as_str())
         }
         (entry, _) => Some(entry.as_str()),

@@ -15,29 +15,29 @@ use serde::Serialize;
 
 pub use quote::{command_line, plain, word};
 
-use crate::command;
+use stafette_core::command;
 
-use super::alerts::{AlertRules, Threshold};
-use super::budget::{AgentBudget, Budget};
-use super::changes::ChangeRules;
-use super::coordination::Coordination;
-use super::council::CouncilRules;
-use super::generations::GenerationRules;
-use super::hooks::Hook;
-use super::knowledge::{CalendarHome, Knowledge, Mind, Neo4j, People, Week};
-use super::locks::LockRules;
-use super::notify::{Notify, Ntfy, Quiet, Webhook};
-use super::own::Own;
-use super::phases::PhaseStep;
-use super::server::Server;
-use super::store::Store;
-use super::telemetry::Telemetry;
-use super::triggers::Trigger;
-use super::weights::Weights;
-use super::{
+use stafette_core::workflow::Coordination;
+use stafette_core::workflow::alerts::{AlertRules, Threshold};
+use stafette_core::workflow::changes::ChangeRules;
+use stafette_core::workflow::council::CouncilRules;
+use stafette_core::workflow::generations::GenerationRules;
+use stafette_core::workflow::hooks::Hook;
+use stafette_core::workflow::knowledge::{CalendarHome, Knowledge, Mind, Neo4j, People, Week};
+use stafette_core::workflow::locks::LockRules;
+use stafette_core::workflow::notify::{Notify, Ntfy, Quiet, Webhook};
+use stafette_core::workflow::own::Own;
+use stafette_core::workflow::phases::PhaseStep;
+use stafette_core::workflow::server::Server;
+use stafette_core::workflow::store::Store;
+use stafette_core::workflow::telemetry::Telemetry;
+use stafette_core::workflow::triggers::Trigger;
+use stafette_core::workflow::weights::Weights;
+use stafette_core::workflow::{
     Agent, Denied, Header, Limits, Loop, Need, Recovery, RecoveryRule, Retries, Route, Runner,
     Sandbox, Workflow,
 };
+use stafette_core::workflow::{AgentBudget, Budget};
 
 /// The kinds of powers, in the order in which they are shown.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::workflow::file;
+use crate::file;
 
 /// A workflow with everything in it that can act, read, be reached or reach out.
 const WHOLE: &str = r#"

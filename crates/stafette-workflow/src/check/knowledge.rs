@@ -2,9 +2,9 @@
 
 use super::Report;
 use super::integrations::timezone;
-use crate::workflow::file::Diagnostic;
-use crate::workflow::knowledge::{CalendarHome, GraphHome, Knowledge, span_of};
-use crate::{Millis, Workflow};
+use stafette_config::Diagnostic;
+use stafette_core::workflow::knowledge::{CalendarHome, GraphHome, Knowledge, span_of};
+use stafette_core::{Millis, Workflow};
 
 /// The shortest interval between two looks at a calendar.
 const SOONEST: Millis = Millis::seconds(1);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{NO_ESCALATION, Report};
-use crate::Party;
-use crate::workflow::file::Diagnostic;
+use stafette_config::Diagnostic;
+use stafette_core::Party;
 
 pub(super) fn check(report: &mut Report<'_>) {
     let workflow = report.workflow;
@@ -14,7 +14,7 @@ pub(super) fn check(report: &mut Report<'_>) {
         report.knows(deny.from.as_str(), &format!("{at}/from"));
         report.knows(deny.to.as_str(), &format!("{at}/to"));
         let is_reserved = matches!(deny.from, Party::Human | Party::Orchestrator);
-        if is_reserved || deny.from == crate::workflow::council::party() {
+        if is_reserved || deny.from == stafette_core::workflow::council::party() {
             let message = format!("`{}` may hand to everyone", deny.from);
             report.add(Diagnostic::error("reserved", &format!("{at}/from"), message));
         }

@@ -1,9 +1,9 @@
 //! Recovery: each rule has the fields it needs, and each can be the first match.
 
 use super::Report;
-use crate::Party;
-use crate::workflow::file::Diagnostic;
-use crate::workflow::{RecoveryRule, Strategy};
+use stafette_config::Diagnostic;
+use stafette_core::Party;
+use stafette_core::workflow::{RecoveryRule, Strategy};
 
 pub(super) fn check(report: &mut Report<'_>) {
     let workflow = report.workflow;

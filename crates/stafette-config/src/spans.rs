@@ -86,6 +86,7 @@ impl Spans {
 }
 
 /// Returns the pointer of a value in a table.
-pub(crate) fn child(path: &str, key: &str) -> String {
+#[must_use]
+pub fn child(path: &str, key: &str) -> String {
     format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"))
 }

@@ -3,7 +3,7 @@
 mod parts;
 
 use super::*;
-use crate::workflow::file::render;
+use stafette_config::render;
 
 /// A writer, an editor who may send the text back, and a printer.
 const BASE: &str = r#"[workflow]
@@ -66,10 +66,10 @@ fn s2_11_a_sound_workflow_passes() {
 #[test]
 fn s2_11_the_templates_pass() {
     for text in [
-        include_str!("../../../../stafette/templates/feature.toml"),
-        include_str!("../../../../stafette/templates/odei.toml"),
-        include_str!("../../../../stafette/templates/phases.toml"),
-        include_str!("../../../../stafette/templates/council.toml"),
+        include_str!("../../../stafette/templates/feature.toml"),
+        include_str!("../../../stafette/templates/odei.toml"),
+        include_str!("../../../stafette/templates/phases.toml"),
+        include_str!("../../../stafette/templates/council.toml"),
     ] {
         assert_eq!(complaints(text), "");
     }

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::Report;
-use crate::workflow::file::{Diagnostic, nearest};
-use crate::workflow::hooks::{BEFORE, MAX_HOOKS, PROTOCOL};
-use crate::workflow::notify::{Notify, minutes_of};
-use crate::workflow::triggers::{Cron, MAX_TRIGGERS, Template, Trigger};
-use crate::{Event, Millis};
+use stafette_config::Diagnostic;
+use stafette_core::workflow::hooks::{BEFORE, MAX_HOOKS, PROTOCOL};
+use stafette_core::workflow::notify::{Notify, minutes_of};
+use stafette_core::workflow::triggers::{Cron, MAX_TRIGGERS, Template, Trigger};
+use stafette_core::{Event, Millis};
+use stafette_text::nearest;
 
 /// The longest timeout of a hook: the work waits for it.
 const LONGEST: Millis = Millis::minutes(10);

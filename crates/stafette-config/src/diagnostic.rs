@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use crate::clean::shown;
+use stafette_text::clean::shown;
 
 /// The severity of a problem.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -174,7 +174,8 @@ fn underlined(text: &str, span: &Range<usize>) -> (String, String) {
 }
 
 /// Replaces all characters that could control a terminal or reorder the text.
-pub(crate) fn plain(text: &str) -> String {
+#[must_use]
+pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).filter_map(shown).collect()
 }
 

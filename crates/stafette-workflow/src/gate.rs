@@ -12,9 +12,9 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::check::{self, NO_ESCALATION, UNDECLARED_CYCLE, UNKNOWN_AGENT, worst_case};
-use super::file::{Diagnostic, Position, Spans, plain};
-use crate::{Millis, Workflow};
+use crate::check::{self, NO_ESCALATION, UNDECLARED_CYCLE, UNKNOWN_AGENT, worst_case};
+use stafette_config::{Diagnostic, Position, Spans, plain};
+use stafette_core::{Millis, Workflow};
 
 pub use document::document;
 
@@ -260,11 +260,11 @@ fn named(names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workflow::file;
+    use crate::file;
 
     const ALL: Provided<'_> =
         Provided { schemas: &SCHEMAS, span_attributes: &SPAN_ATTRIBUTES, metrics: &METRICS };
-    const FEATURE: &str = include_str!("../../../stafette/templates/feature.toml");
+    const FEATURE: &str = include_str!("../../stafette/templates/feature.toml");
 
     fn shown(text: &str, provided: Provided<'_>) -> String {
         let source = file::read(text).unwrap();
@@ -298,9 +298,9 @@ mod tests {
     fn s2_11_every_template_passes_the_gate() {
         for text in [
             FEATURE,
-            include_str!("../../../stafette/templates/odei.toml"),
-            include_str!("../../../stafette/templates/phases.toml"),
-            include_str!("../../../stafette/templates/council.toml"),
+            include_str!("../../stafette/templates/odei.toml"),
+            include_str!("../../stafette/templates/phases.toml"),
+            include_str!("../../stafette/templates/council.toml"),
         ] {
             let source = file::read(text).unwrap();
             let items = workflow(&source.workflow, &source.spans, ALL);

@@ -1,9 +1,10 @@
 //! Agents: each can be started, and each input has a provider.
 
 use super::{Report, listed};
-use crate::Party;
-use crate::workflow::file::{Diagnostic, child, nearest};
-use crate::workflow::{Agent, ResultFormat, Runner};
+use stafette_config::{Diagnostic, child};
+use stafette_core::Party;
+use stafette_core::workflow::{Agent, ResultFormat, Runner};
+use stafette_text::nearest;
 
 /// The sources that need no entry in `[sources]`.
 const SOURCES: [&str; 4] = ["external", "market", "user", "decision"];

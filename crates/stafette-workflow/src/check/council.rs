@@ -1,8 +1,8 @@
 //! The council and its generations: members exist, and the quorum can be reached.
 
 use super::Report;
-use crate::Millis;
-use crate::workflow::file::{Diagnostic, child};
+use stafette_config::{Diagnostic, child};
+use stafette_core::Millis;
 
 /// The maximum number of members: every member reads all the others.
 const MAX_MEMBERS: usize = 32;
@@ -42,7 +42,7 @@ fn council(report: &mut Report<'_>) {
     }
     if let Some(then) = &rules.then {
         report.knows(then.as_str(), "/council/then");
-        if *then == crate::workflow::council::party() {
+        if *then == stafette_core::workflow::council::party() {
             let message = "a council cannot hand to itself";
             report.add(Diagnostic::error("reserved", "/council/then", message));
         }
@@ -59,7 +59,7 @@ fn generations(report: &mut Report<'_>) {
         let message = format!("the next generation waits for {LONGEST_PAUSE} at most");
         report.add(Diagnostic::error("long-pause", "/generations/pause", message));
     }
-    if rules.context.parse::<crate::change::FilePath>().is_err() {
+    if rules.context.parse::<stafette_core::change::FilePath>().is_err() {
         let message = format!("`{}` is not a file in the project", rules.context);
         report.add(
             Diagnostic::error("bad-path", "/generations/context", message)
