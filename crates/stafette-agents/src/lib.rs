@@ -9,7 +9,7 @@
 //!   comes after it.
 //! - An agent is a process group. When its session ends, is stopped or is dropped, the whole group
 //!   is gone, and with it every process that has left the group but carries the environment that it
-//!   was given. Only a terminal outlives its turns: it ends with its run, or when it is dropped.
+//!   was given. What left both behind stays a descendant of the daemon ([`orphans`]). Only a terminal outlives its turns: it ends with its run, or when it is dropped.
 //! - Work that is delivered again never runs beside what is left of the earlier delivery.
 //! - Memory does not grow with an agent's output.
 //!
@@ -54,7 +54,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 pub use permission::{Permission, Permissions};
-pub use process::end_left_behind;
+pub use process::{end_left_behind, orphans};
 use profile::Profile;
 use receipts::Receipts;
 

@@ -1,6 +1,7 @@
 //! An agent's processes: one group, started clean and ended as a whole.
 
 mod mark;
+pub mod orphans;
 mod table;
 
 use std::ffi::OsString;
@@ -39,8 +40,8 @@ pub(crate) const KEY: &str = "STAFETTE_KEY";
 /// The variables that only the processes of agents have. One that is taken away leaves the others.
 pub(crate) const MARKS: [&str; 4] = [KEY, GROUP, "STAFETTE_AGENT", "STAFETTE_HANDOFF"];
 
-/// The number of generations in which a process is looked for; deeper descendants are none of ours.
-const DEPTH: usize = 64;
+/// The name of a daemon's process, which no other process can take from it.
+const DAEMON: &str = "stafette-daemon";
 
 /// The variable that names the group by which a process was started.
 const GROUP: &str = "STAFETTE_GROUP";
@@ -491,10 +492,15 @@ pub(crate) fn is_kin(caller: i32, leader: i32) -> bool {
     table::is_kin(caller, leader)
 }
 
-/// A process and those that started it, the nearest first; only the process itself where the
-/// system does not show more.
+/// A process and those that started it or took it over, the nearest first; only the process itself
+/// where the system does not show more.
 pub(crate) fn lineage(process: i32) -> impl Iterator<Item = i32> {
-    std::iter::successors(Some(process), |id| table::parent(*id)).take(DEPTH)
+    table::ancestors(process).into_iter()
+}
+
+/// True if a daemon started the process or took it over, or if that cannot be told.
+pub(crate) fn is_daemons(process: i32) -> bool {
+    table::is_daemons(process)
 }
 
 /// The value of a variable that a process was started with, where the system shows it.

@@ -70,10 +70,11 @@ pub fn in_session() -> bool {
     process::MARKS.iter().any(|mark| std::env::var_os(mark).is_some()) || is_agents(own)
 }
 
-/// True if a process, or one that started it, was started for an agent, of whatever project.
+/// True if a process, or one that started it, was started for an agent or by a daemon, of whatever
+/// project. A process whose origin cannot be told counts as well.
 #[must_use]
 pub fn is_agents(process: i32) -> bool {
     let is_marked =
         |process: i32| process::MARKS.iter().any(|mark| process::given(process, mark).is_some());
-    process::lineage(process).any(is_marked)
+    process::is_daemons(process) || process::lineage(process).any(is_marked)
 }

@@ -257,7 +257,7 @@ impl Engine {
             let (turn, agent) = tell::marked(process, &self.settings().socket)?;
             Some(Caller::Agent { run: turn.run, agent, handoff: None })
         };
-        // It may be of another project, or hide some of its variables.
+        // It may be of another project, hide its variables, or have outlived its turn.
         let unknown = || tell::is_agents(process).then_some(Caller::Nobody);
         at_work.or_else(in_terminal).or_else(marked).or_else(unknown)
     }

@@ -217,13 +217,14 @@ impl LocalGuard {
 
     /// Looks once for each connection who is at its other end.
     pub(crate) fn peer(&self, pid: Option<i32>) -> LocalPeer {
-        LocalPeer { pid, agent: pid.and_then(|pid| self.engine.agent_of(pid)) }
+        // A process that is not shown may be an agent's.
+        let unknown = cfg!(target_os = "linux").then_some(Caller::Nobody);
+        LocalPeer { pid, agent: pid.map_or(unknown, |pid| self.engine.agent_of(pid)) }
     }
 
     fn look(&self, right: Right, request: &Request) -> Result<Principal, Problem> {
         let peer = request.extensions().get::<LocalPeer>();
-        let LocalPeer { pid, agent } =
-            peer.cloned().unwrap_or(LocalPeer { pid: None, agent: None });
+        let LocalPeer { pid, agent } = peer.cloned().unwrap_or_else(|| self.peer(None));
         let token = rules::only(request.headers(), &HeaderName::from_static(TURN_TOKEN))?;
         let token = token.and_then(|token| token.to_str().ok()).filter(|token| !token.is_empty());
         let caller = match (token, agent, self.for_agents) {

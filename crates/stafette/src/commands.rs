@@ -51,6 +51,7 @@ use serde::Deserialize;
 use stafette_core::RunId;
 use stafette_core::clean::Clean;
 use stafette_engine::RunView;
+use tokio::runtime::{Builder, Runtime};
 
 use crate::cli::{Cli, Command};
 use crate::daemon;
@@ -106,7 +107,15 @@ pub(crate) fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Trust(arguments) => trust::run(&context, &arguments),
         Command::Completions { shell } => Ok(shell::completions(shell)),
         Command::Man { folder } => shell::man(&folder),
-        command => wait(dispatch(context, command)),
+        command => {
+            let runtime = runtime()?;
+            match is_daemon(&command) {
+                true => {
+                    daemon::orphans::adopting(&runtime, async || dispatch(context, command).await)
+                }
+                false => runtime.block_on(dispatch(context, command)),
+            }
+        }
     }
 }
 
@@ -167,12 +176,18 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
     }
 }
 
-fn wait(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime
-        .map_err(|error| Failure::failed("This machine gives us no threads").because(&error))?;
-    runtime.block_on(work)
+/// True if the command itself becomes a daemon.
+fn is_daemon(command: &Command) -> bool {
+    match command {
+        Command::Up(up) => up.foreground,
+        Command::Run(run) => run.foreground,
+        _ => false,
+    }
+}
+
+fn runtime() -> Result<Runtime, Failure> {
+    let threads = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    threads.map_err(|error| Failure::failed("This machine gives us no threads").because(&error))
 }
 
 /// The path of a run at the daemon; the newest one when none is named.

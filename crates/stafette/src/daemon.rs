@@ -4,6 +4,7 @@ mod background_tasks;
 mod door;
 pub(crate) mod ground;
 mod knowledge_gate;
+pub(crate) mod orphans;
 mod scrub;
 mod telemetry;
 mod trusted;

@@ -54,6 +54,8 @@ mod mcp_cli;
 mod mcp_kits;
 #[path = "suite/mcp_stdio.rs"]
 mod mcp_stdio;
+#[path = "suite/orphans.rs"]
+mod orphans;
 #[path = "suite/page.rs"]
 mod page;
 #[path = "suite/people.rs"]

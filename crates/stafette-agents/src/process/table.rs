@@ -2,11 +2,21 @@
 
 use rustix::process::Pid;
 
+/// The number of times that a line of processes is looked at which changes meanwhile.
+#[cfg(target_os = "linux")]
+const TRIES: usize = 100;
+
+/// The longest line of processes that is looked at.
+#[cfg(target_os = "linux")]
+const DEEPEST: usize = 100_000;
+
 /// A line of the process table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg(target_os = "linux")]
 struct Entry {
     id: i32,
+    /// True for a daemon, of whatever project.
+    is_daemon: bool,
     state: u8,
     parent: i32,
     group: i32,
@@ -26,10 +36,12 @@ impl Entry {
     /// Reads a line of `/proc/ID/stat`.
     fn read(id: i32, stat: &str) -> Option<Self> {
         // The name, in brackets, may itself hold brackets and spaces.
-        let (_, rest) = stat.rsplit_once(')')?;
+        let (head, rest) = stat.rsplit_once(')')?;
+        let (_, name) = head.split_once('(')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         Some(Entry {
             id,
+            is_daemon: name == super::DAEMON,
             state: *fields.first()?.as_bytes().first()?,
             parent: fields.get(1)?.parse().ok()?,
             group: fields.get(2)?.parse().ok()?,
@@ -96,30 +108,77 @@ pub(super) fn groups_in_session(leader: Pid) -> Vec<Pid> {
     groups.into_iter().filter_map(Pid::from_raw).collect()
 }
 
+/// A process and those that started it or took it over, the nearest first. `None` if it has ended,
+/// or if those that started it end faster than they can be looked at.
+#[cfg(target_os = "linux")]
+fn lineage(id: i32) -> Option<Vec<Entry>> {
+    (0..TRIES).find_map(|_| climb(id))
+}
+
+#[cfg(target_os = "linux")]
+fn climb(id: i32) -> Option<Vec<Entry>> {
+    let mut line = vec![Entry::of(id)?];
+    while let Some(last) = line.last().filter(|last| last.parent > 0) {
+        match Entry::of(last.parent) {
+            // Another process that has taken the id is younger.
+            Some(parent) if parent.started <= last.started && line.len() < DEEPEST => {
+                line.push(parent);
+            }
+            // Some systems show no processes of other users.
+            None if is_anothers(last.parent) => break,
+            _ => return None,
+        }
+    }
+    Some(line)
+}
+
+/// True if a process of another user has this id.
+#[cfg(target_os = "linux")]
+fn is_anothers(id: i32) -> bool {
+    use rustix::process::test_kill_process;
+    Pid::from_raw(id).is_some_and(|id| test_kill_process(id) == Err(rustix::io::Errno::PERM))
+}
+
 /// True if a process is in the leader's group or session, or descends from it.
 #[cfg(target_os = "linux")]
 pub(super) fn is_kin(caller: i32, leader: i32) -> bool {
-    let mut next = Entry::of(caller);
-    for _ in 0..super::DEPTH {
-        let Some(entry) = next else { return false };
-        if [entry.id, entry.group, entry.session].contains(&leader) {
-            return true;
-        }
-        next = Entry::of(entry.parent);
-    }
+    let is = |entry: &Entry| [entry.id, entry.group, entry.session].contains(&leader);
+    lineage(caller).is_some_and(|line| line.iter().any(is))
+}
+
+/// A process and those that started it or took it over, the nearest first; empty if that cannot be
+/// told.
+#[cfg(target_os = "linux")]
+pub(super) fn ancestors(id: i32) -> Vec<i32> {
+    lineage(id).unwrap_or_default().iter().map(|entry| entry.id).collect()
+}
+
+/// Only the process itself: the others are not known on this system.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn ancestors(id: i32) -> Vec<i32> {
+    vec![id]
+}
+
+/// True if a daemon started the process or took it over, or if that cannot be told.
+#[cfg(target_os = "linux")]
+pub(super) fn is_daemons(id: i32) -> bool {
+    lineage(id).is_none_or(|line| line.iter().skip(1).any(|entry| entry.is_daemon))
+}
+
+/// Always false: not known on this system.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn is_daemons(_: i32) -> bool {
     false
 }
 
-/// The process that started this one, or that took it over.
+/// The processes that this one has started or taken over, and that run.
 #[cfg(target_os = "linux")]
-pub(super) fn parent(id: i32) -> Option<i32> {
-    Entry::of(id).map(|entry| entry.parent).filter(|parent| *parent > 1)
-}
-
-/// Always `None`: not known on this system.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn parent(_: i32) -> Option<i32> {
-    None
+pub(super) fn children() -> Vec<Pid> {
+    let own = rustix::process::getpid().as_raw_pid();
+    Entry::all()
+        .filter(|entry| entry.parent == own)
+        .filter_map(|entry| Pid::from_raw(entry.id))
+        .collect()
 }
 
 /// The value of a variable that a process was started with.
@@ -218,6 +277,7 @@ mod tests {
         let stat = "42 (a) b (c) S 7 40 39 0 -1 4194304 102 0 0 0 4 3 2 1 20 0 1 0 123375 31 38";
         let entry = Entry {
             id: 42,
+            is_daemon: false,
             state: b'S',
             parent: 7,
             group: 40,
