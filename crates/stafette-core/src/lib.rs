@@ -19,6 +19,7 @@ pub mod handoff;
 pub mod input;
 pub mod lock;
 pub mod order;
+pub mod power;
 pub mod redact;
 pub mod reply;
 pub mod run;

@@ -13,8 +13,9 @@ use stafette_agents::profile::{Profile, resumed};
 use stafette_agents::scripted::{Script, Step};
 use stafette_core::Workflow;
 use stafette_core::command;
+use stafette_core::power::{self, Danger, Kind, Power};
 use stafette_core::workflow::Runner;
-use stafette_workflow::powers::{self, Danger, Kind, Power};
+use stafette_workflow::powers;
 
 use crate::exit::{Exit, Failure};
 use crate::project::{Loaded, Project, hex};
@@ -309,7 +310,7 @@ impl<'a> Finder<'a> {
             return None;
         }
         let leads = leads.to_string_lossy().into_owned();
-        power.text = format!("{} → {}", power.text, powers::word(&leads));
+        power.text = format!("{} → {}", power.text, power::word(&leads));
         Some((format!("{path} →"), leads))
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use stafette_workflow::powers::Power;
+use stafette_core::power::Power;
 
 use super::{
     Acp, Detect, Env, Exec, Failures, Mcp, Profile, Pty, Quota, Sandbox, Sessions, Stream,

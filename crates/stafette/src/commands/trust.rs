@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use stafette_core::clean::Clean;
-use stafette_workflow::powers::word;
+use stafette_core::power::word;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::Context;
