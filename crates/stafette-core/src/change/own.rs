@@ -1,8 +1,8 @@
 //! The one definition of a project's own files: those that the team runs on, is steered by, or is
 //! judged by. A person has to approve every change to them.
 //!
-//! Paths are compared as the most forgiving file system sees them: without case and invisible
-//! characters.
+//! Paths are compared as the most forgiving file system sees them: without case, invisible
+//! characters and differences in how an accent is written.
 
 use super::ChangeRules;
 use super::path::{FilePath, folded};
@@ -16,29 +16,43 @@ const WORKFLOW: &str = "stafette.toml";
 const PROFILES: &str = "profiles/";
 
 /// Files and folders that can make agents start programs, anywhere in the project.
-const LEVERS: [&str; 15] = [
+const LEVERS: [&str; 26] = [
+    ".agents",
     ".aider.conf.yml",
     ".amazonq",
+    ".amp",
+    ".augment",
     ".claude",
     ".codex",
     ".continue",
+    ".crush",
+    ".crush.json",
     ".cursor",
+    ".factory",
     ".gemini",
+    ".goose",
     ".junie",
+    ".kilocode",
     ".kiro",
     ".mcp.json",
     ".opencode",
+    ".qwen",
     ".roo",
+    ".trae",
     ".windsurf",
+    "crush.json",
     "opencode.json",
     "opencode.jsonc",
 ];
 
 /// Files and folders that tell agents what to do, anywhere in the project.
-const INSTRUCTIONS: [&str; 11] = [
+const INSTRUCTIONS: [&str; 17] = [
+    ".augment-guidelines",
     ".clinerules",
     ".cursorrules",
+    ".goosehints",
     ".roomodes",
+    ".rules",
     ".windsurfrules",
     "agent.md",
     "agents.md",
@@ -46,25 +60,38 @@ const INSTRUCTIONS: [&str; 11] = [
     "claude.local.md",
     "claude.md",
     "copilot-instructions.md",
+    "crush.md",
     "gemini.md",
+    "qwen.md",
+    "warp.md",
 ];
 
 /// Files and folders from which shells, editors and hooks of git start programs that nobody has asked
 /// for, anywhere in the project. A `*` matches any part of a name.
-const STARTERS: [&str; 18] = [
+const STARTERS: [&str; 28] = [
     "*.code-workspace",
+    ".autoenv",
+    ".autoenv.zsh",
     ".devcontainer",
     ".devcontainer.json",
+    ".dir-locals-2.el",
+    ".dir-locals.el",
     ".envrc",
+    ".exrc",
     ".githooks",
+    ".helix",
     ".husky",
     ".huskyrc*",
     ".idea",
     ".lefthook.yml",
     ".lintstagedrc*",
+    ".lvimrc",
     ".mise.toml",
+    ".nvim.lua",
+    ".nvimrc",
     ".pre-commit-config.yaml",
     ".pre-commit-hooks.yaml",
+    ".vimrc",
     ".vscode",
     ".zed",
     "lefthook.yaml",
@@ -74,10 +101,12 @@ const STARTERS: [&str; 18] = [
 
 /// Files and folders that other tools obey, anywhere in the project: continuous integration, builds
 /// and containers. A `*` matches any part of a name.
-const TOOLS: [&str; 50] = [
+const TOOLS: [&str; 68] = [
     "*.dockerfile",
     "*.mk",
     ".appveyor.yml",
+    ".bazelrc",
+    ".bazelversion",
     ".buildkite",
     ".cargo",
     ".circleci",
@@ -87,23 +116,31 @@ const TOOLS: [&str; 50] = [
     ".gitlab-ci.yml",
     ".gitmodules",
     ".justfile",
+    ".mvn",
+    ".npmrc",
+    ".pnp.cjs",
+    ".pnpmfile.cjs",
     ".teamcity",
     ".tool-versions",
     ".travis.yml",
     ".woodpecker",
     ".woodpecker.yml",
+    ".yarn",
+    ".yarnrc",
+    ".yarnrc.yml",
     "appveyor.yml",
     "azure-pipelines.yml",
     "bitbucket-pipelines.yml",
     "build.rs",
     "buildkite.yml",
     "buildspec.yml",
+    "bunfig.toml",
     "cloudbuild.yaml",
     "cloudbuild.yml",
-    "compose.yaml",
-    "compose.yml",
     "compose.*.yaml",
     "compose.*.yml",
+    "compose.yaml",
+    "compose.yml",
     "containerfile*",
     "docker-bake.*",
     "docker-compose*",
@@ -111,19 +148,27 @@ const TOOLS: [&str; 50] = [
     "earthfile",
     "flake.nix",
     "gnumakefile",
+    "gradle-wrapper.jar",
+    "gradle-wrapper.properties",
+    "gradlew",
+    "gradlew.bat",
     "jenkinsfile*",
     "justfile",
     "makefile",
+    "mvnw",
+    "mvnw.cmd",
     "noxfile.py",
     "procfile",
     "rust-toolchain",
     "rust-toolchain.toml",
     "shell.nix",
+    "sitecustomize.py",
     "skaffold.yaml",
     "taskfile.yaml",
     "taskfile.yml",
     "tiltfile",
     "tox.ini",
+    "usercustomize.py",
     "vagrantfile",
 ];
 
@@ -345,6 +390,19 @@ mod tests {
             "Justfile",
             "crates/x/build.rs",
             ".cargo/config.toml",
+            ".qwen/settings.json",
+            "sub/.qwen/settings.json",
+            "QWEN.md",
+            ".goosehints",
+            ".agents/skills/x/SKILL.md",
+            "crush.json",
+            ".amp/settings.json",
+            ".nvim.lua",
+            ".dir-locals.el",
+            ".mvn/jvm.config",
+            ".yarn/releases/y.cjs",
+            "gradlew",
+            "bunfig.toml",
         ] {
             assert_eq!(kinds(file, &rules), [GateKind::Steering], "{file}");
         }

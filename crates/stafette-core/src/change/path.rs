@@ -7,6 +7,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use unicode_normalization::UnicodeNormalization;
 
 /// The maximum length of a path, in bytes.
 const LONGEST: usize = 1024;
@@ -134,7 +135,8 @@ fn name_flaw(name: &str) -> Option<&'static str> {
     None
 }
 
-/// Returns a name as seen by file systems that ignore case and invisible characters.
+/// Returns a name as seen by file systems that ignore case, invisible characters, and whether a letter
+/// and its accent are one character or two.
 pub(crate) fn folded(name: &str) -> String {
     let is_seen = |c: &char| {
         !matches!(*c,
@@ -142,8 +144,8 @@ pub(crate) fn folded(name: &str) -> String {
             | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}')
     };
     // By way of the capital letters, which fold more: a long s is an s.
-    let capitals = name.chars().filter(is_seen).flat_map(char::to_uppercase);
-    capitals.flat_map(char::to_lowercase).collect()
+    let capitals = name.nfd().filter(is_seen).flat_map(char::to_uppercase);
+    capitals.flat_map(char::to_lowercase).nfc().collect()
 }
 
 /// Returns two paths of one set that would be the same file on some file system, or of which one
@@ -236,6 +238,8 @@ mod tests {
         assert!(found(&["src/a", "src/a"]));
         assert!(found(&["src/a", "Src/A"]));
         assert!(found(&["src/a", "SRC/b"]), "one folder in two spellings");
+        assert!(found(&["caf\u{e9}", "CAFE\u{301}"]), "an accent as a character of its own");
+        assert!(found(&["\u{1e69}", "s\u{307}\u{323}"]), "two accents in another order");
         assert!(found(&["src", "src/b"]), "a file and its own folder");
         assert!(!found(&["src/a", "src/b", "src2/a"]));
         let (old, new) = (path("readme"), path("README"));
