@@ -28,6 +28,8 @@ pub enum Kind {
     Listener,
     /// An event that starts runs.
     Trigger,
+    /// What may be spent before a person is asked.
+    Spending,
     /// The sandbox of an agent.
     Sandbox,
     /// A setting that loosens a rule.
@@ -47,6 +49,7 @@ impl Kind {
             Kind::Path => "files and folders",
             Kind::Listener => "listeners",
             Kind::Trigger => "triggers",
+            Kind::Spending => "spending",
             Kind::Sandbox => "sandbox",
             Kind::Rule => "rules",
             Kind::Instruction => "instructions for agents",
@@ -73,6 +76,8 @@ pub enum Danger {
     NotEncrypted,
     /// Text that an agent merely prints moves work.
     Printed,
+    /// Nothing limits what all of its runs spend together.
+    Endless,
     /// The shell computes the name of a file that the command runs: its content is not checked.
     Computed,
 }
@@ -88,6 +93,7 @@ impl fmt::Display for Danger {
             Danger::Connects => f.write_str("its value is connected to"),
             Danger::NotEncrypted => f.write_str("not encrypted"),
             Danger::Computed => f.write_str("the file that it runs cannot be told, or checked"),
+            Danger::Endless => f.write_str("no limit on what all of these runs spend together"),
             Danger::Printed => f.write_str("text that an agent merely prints moves work"),
         }
     }

@@ -28,6 +28,11 @@ use stafette_core::workflow::{
     RecoveryRule, Retries, Route, Runner, Sandbox, Workflow,
 };
 
+/// What a run may spend before a person is asked for more.
+fn at_most(Budget { money, tokens, handoffs, time }: &Budget) -> String {
+    format!("at most {money}, {tokens} tokens, {handoffs} handoffs, {time}")
+}
+
 /// The commands of profiles, which are not part of the workflow.
 pub type ProfileCommand<'a> = dyn Fn(&str, Runner) -> Option<Vec<String>> + 'a;
 
@@ -112,8 +117,9 @@ impl Found<'_> {
         for (number, hook) in (1..).zip(hooks) {
             self.hook(number, hook);
         }
+        self.add(Power::new(Kind::Spending, "budget", format!("a run: {}", at_most(budget))));
         for trigger in triggers {
-            self.trigger(trigger);
+            self.trigger(trigger, budget);
         }
         if let Some(Coordination { folder, keep: _ }) = coordination {
             self.add(Power::path("coordination.folder", folder));
@@ -131,11 +137,9 @@ impl Found<'_> {
         self.telemetry(telemetry);
         knowledge.iter().for_each(|knowledge| self.knowledge(knowledge));
         if let Some(generations) = generations {
-            let GenerationRules { context, pause: _, max_runs: _, max_cost: _, check_in_every: _ } =
-                generations;
-            self.add(Power::path("generations.context", context));
+            self.generations(generations);
         }
-        powerless(loops, limits, retries, budget, recovery, locks, alerts, council.as_ref());
+        powerless(loops, limits, retries, recovery, locks, alerts, council.as_ref());
     }
 
     fn header(&mut self, header: &Header) {
@@ -172,7 +176,7 @@ impl Found<'_> {
             sandbox,
             needs,
             estimate: _,
-            budget: AgentBudget { money: _, tokens: _, handoffs: _, time: _ },
+            budget: AgentBudget { money, tokens, handoffs, time },
             // The tools of its own turn.
             mcp: _,
         } = agent;
@@ -203,6 +207,17 @@ impl Found<'_> {
                 Sandbox::Strict => "strict: complete, or it does not start",
             };
             self.add(Power::new(Kind::Sandbox, place("sandbox"), text.to_owned()));
+        }
+        let limits = [
+            money.map(|money| money.to_string()),
+            tokens.map(|tokens| format!("{tokens} tokens")),
+            handoffs.map(|handoffs| format!("{handoffs} handoffs")),
+            time.map(|time| time.to_string()),
+        ];
+        let limits: Vec<String> = limits.into_iter().flatten().collect();
+        if !limits.is_empty() {
+            let text = format!("of that at most {}", limits.join(", "));
+            self.add(Power::new(Kind::Spending, place("budget"), text));
         }
         self.text(place("role"), role);
         self.text(place("prompt"), prompt);
@@ -248,7 +263,18 @@ impl Found<'_> {
         env.iter().for_each(|name| self.add(Power::secret(place.clone(), name)));
     }
 
-    fn trigger(&mut self, trigger: &Trigger) {
+    fn generations(&mut self, generations: &GenerationRules) {
+        let GenerationRules { context, pause: _, max_runs, max_cost, check_in_every } = generations;
+        self.add(Power::path("generations.context", context));
+        let asked = match check_in_every {
+            0 => "nobody is asked between them".to_owned(),
+            every => format!("a person is asked after every {every}"),
+        };
+        let text = format!("up to {max_runs} runs after each other, {max_cost} together; {asked}");
+        self.add(Power::new(Kind::Spending, "generations", text));
+    }
+
+    fn trigger(&mut self, trigger: &Trigger, budget: &Budget) {
         let Trigger { name, cron, timezone, catch_up, webhook, secret_env, request } = trigger;
         let place = format!("triggers.{}", plain(name));
         if let Some(cron) = cron {
@@ -261,6 +287,12 @@ impl Found<'_> {
             let text = format!("by POST /v1/triggers/{}", plain(name));
             self.add(Power::new(Kind::Trigger, place.clone(), text));
         }
+        let power = Power::new(
+            Kind::Spending,
+            place.clone(),
+            format!("each time it fires, a run: {}", at_most(budget)),
+        );
+        self.add(Power { dangers: vec![Danger::Endless], ..power });
         // Signatures are checked with it; it goes nowhere.
         secret_env.iter().for_each(|name| self.add(Power::secret(place.clone(), name)));
         self.text(format!("{place}.request"), request);
@@ -395,12 +427,10 @@ impl Found<'_> {
 
 /// Types in which nothing acts, reads, is reached or reaches out: counts, times, and who works with
 /// whom. They are taken apart all the same.
-#[expect(clippy::too_many_arguments, reason = "one for each type")]
 fn powerless(
     loops: &[Loop],
     limits: &Limits,
     retries: &Retries,
-    budget: &Budget,
     recovery: &Recovery,
     locks: &LockRules,
     alerts: &AlertRules,
@@ -420,7 +450,6 @@ fn powerless(
         answer_timeout: _,
     } = limits;
     let Retries { max: _, backoff: _, max_backoff: _, jitter: _ } = retries;
-    let Budget { money: _, tokens: _, handoffs: _, time: _ } = budget;
     let Recovery { critical: _, rules } = recovery;
     for RecoveryRule { to: _, on: _, action: _, target: _, default: _ } in rules {}
     let LockRules { on_conflict: _, lease: _, wait: _ } = locks;

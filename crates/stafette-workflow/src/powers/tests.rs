@@ -15,6 +15,7 @@ prompt = "Follow me"
 command = ["sh", "-c", "echo one; ./two.sh"]
 env = ["GITHUB_TOKEN"]
 sandbox = "strict"
+budget = { money = 1.5, tokens = 1000 }
 [[agents.writer.needs]]
 key = "title"
 source = "user"
@@ -112,6 +113,12 @@ password_env = "GITHUB_TOKEN"
 
 [generations]
 context = "data/context.json"
+max_runs = 100
+max_cost = 250
+
+[budget]
+money = 20
+time = "2h"
 "#;
 
 fn shown(text: &str) -> Vec<String> {
@@ -132,16 +139,19 @@ fn b_20_everything_that_can_act_read_be_reached_or_reach_out_is_shown() {
         "agents.far.url: http://far.example/agent ! not encrypted",
         "agents.known.profile: claude --flag",
         "agents.played.script: stafette play agents/played.toml",
+        "agents.writer.budget: of that at most $1.50, 1000 tokens",
         "agents.writer.command: sh -c 'echo one; ./two.sh'",
         "agents.writer.env: $GITHUB_TOKEN",
         "agents.writer.needs.title: 'A title'",
         "agents.writer.prompt: 'Follow me'",
         "agents.writer.role: Writes",
         "agents.writer.sandbox: strict: complete, or it does not start",
+        "budget: a run: at most $20.00, 2000000 tokens, 1000 handoffs, 2h 00m",
         "changes.validate: cargo test",
         "coordination.folder: .git/hooks ! in git's own folder",
         "deny[1] far → writer: Never",
         "generations.context: data/context.json",
+        "generations: up to 100 runs after each other, $250.00 together; nobody is asked between them",
         "hooks[1] on before_run: $HOOK_TOKEN",
         "hooks[1] on before_run: ./check.sh",
         "knowledge.calendar.password_env: $GITHUB_TOKEN ! its value is sent to https://calendar.example/dav",
@@ -173,6 +183,8 @@ fn b_20_everything_that_can_act_read_be_reached_or_reach_out_is_shown() {
         "triggers.issue: $HOOK_SECRET",
         "triggers.issue: by POST /v1/triggers/issue",
         "triggers.nightly.request: 'Clean up'",
+        "triggers.nightly: each time it fires, a run: at most $20.00, 2000000 tokens, 1000 handoffs, 2h 00m \
+         ! no limit on what all of these runs spend together",
         "triggers.nightly: by the clock: '0 3 * * *' in Europe/Vienna, also for missed times",
         "workflow.trust_bare_frames: true ! text that an agent merely prints moves work",
     ];
@@ -182,7 +194,7 @@ fn b_20_everything_that_can_act_read_be_reached_or_reach_out_is_shown() {
 }
 
 #[test]
-fn b_20_a_workflow_without_powers_of_its_own_shows_none() {
+fn b_20_a_workflow_without_powers_of_its_own_shows_what_it_may_spend() {
     let text = "[workflow]\nname = \"x\"\nentry = \"one\"\n[agents.one]\nrunner = \"external\"\n";
-    assert_eq!(shown(text), Vec::<String>::new());
+    assert_eq!(shown(text), ["budget: a run: at most $5.00, 2000000 tokens, 1000 handoffs, 30d"]);
 }
