@@ -26,10 +26,14 @@ pub(crate) struct Project {
     pub(crate) database: Option<String>,
 }
 
-/// A workflow with its hash.
+/// The contents of the scripts that a workflow names, by their paths.
+pub(crate) type Scripts = BTreeMap<String, Vec<u8>>;
+
+/// A workflow with its hash. Each of its files was read once.
 #[derive(Clone, Debug)]
 pub(crate) struct Loaded {
     pub(crate) workflow: Workflow,
+    pub(crate) scripts: Scripts,
     /// The hash of everything that would be run; it changes with any of it.
     pub(crate) hash: String,
 }
@@ -111,8 +115,9 @@ impl Project {
             Some(source) if errors.is_empty() => {
                 let mut workflow = source.workflow;
                 workflow.profiles.extend(texts(&workflow, &library));
-                let hash = self.hash(&text, &workflow)?;
-                Ok(Loaded { workflow, hash })
+                let scripts = self.scripts(&workflow)?;
+                let hash = hash(&text, &workflow, &scripts);
+                Ok(Loaded { workflow, scripts, hash })
             }
             _ => Err(Failure::usage(format!("{} has mistakes", path.display()))
                 .why(format!("\n{}", errors.join("\n")))
@@ -125,38 +130,46 @@ impl Project {
         Library::of(Some(&self.root))
     }
 
-    /// The hash of a workflow that a run has kept, with the files that it names as they are now.
-    pub(crate) fn digest(&self, workflow: &Workflow) -> Result<String, Failure> {
-        let text = serde_json::to_string(workflow).expect("our own types are JSON");
-        self.hash(&text, workflow)
-    }
-
-    /// The hash of everything that decides what is run: the workflow, and the scripts and profiles
-    /// that it names. A built-in profile changes only with the program. The files that commands name
-    /// are held against it by `trust`.
-    fn hash(&self, text: &str, workflow: &Workflow) -> Result<String, Failure> {
-        let mut hasher = Sha256::new();
-        hasher.update(text.as_bytes());
-        for script in workflow.agents.values().filter_map(|agent| agent.script.as_ref()) {
+    /// Reads the scripts that a workflow names.
+    pub(crate) fn scripts(&self, workflow: &Workflow) -> Result<Scripts, Failure> {
+        let named = workflow.agents.values().filter_map(|agent| agent.script.as_ref());
+        let read = |script: &String| {
             let path = self.root.join(script);
-            let content = match stafette_disk::read(&path, LARGEST) {
+            match stafette_disk::read(&path, LARGEST) {
                 // The agent says so when its turn comes.
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-                content => content.map_err(|error| unreadable(&path, &error))?,
-            };
-            hasher.update([0]);
-            hasher.update(script.as_bytes());
-            hasher.update([0]);
-            hasher.update(content);
-        }
-        for (profile, text) in &workflow.profiles {
-            hasher.update([1]);
-            hasher.update(profile.as_bytes());
-            hasher.update([1]);
-            hasher.update(text.as_bytes());
-        }
-        Ok(hex(&hasher.finalize()))
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+                content => content.map_err(|error| unreadable(&path, &error)),
+            }
+        };
+        named.map(|script| Ok((script.clone(), read(script)?))).collect()
     }
+}
+
+/// The hash of a workflow that a run keeps, with its scripts.
+pub(crate) fn digest(workflow: &Workflow, scripts: &Scripts) -> String {
+    let text = serde_json::to_string(workflow).expect("our own types are JSON");
+    hash(&text, workflow, scripts)
+}
+
+/// The hash of everything that decides what is run: the workflow, and the scripts and profiles that
+/// it names. A built-in profile changes only with the program. The files that commands name are held
+/// against it by `trust`.
+fn hash(text: &str, workflow: &Workflow, scripts: &Scripts) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(text.as_bytes());
+    for script in workflow.agents.values().filter_map(|agent| agent.script.as_ref()) {
+        hasher.update([0]);
+        hasher.update(script.as_bytes());
+        hasher.update([0]);
+        hasher.update(scripts.get(script).map_or(&[][..], Vec::as_slice));
+    }
+    for (profile, text) in &workflow.profiles {
+        hasher.update([1]);
+        hasher.update(profile.as_bytes());
+        hasher.update([1]);
+        hasher.update(text.as_bytes());
+    }
+    hex(&hasher.finalize())
 }
 
 /// The texts of the profiles that the workflow names and that are files. They are kept with it:

@@ -18,7 +18,7 @@ use stafette_core::workflow::Runner;
 use stafette_workflow::powers;
 
 use crate::exit::{Exit, Failure};
-use crate::project::{Loaded, Project, hex};
+use crate::project::{Loaded, Project, Scripts, digest, hex};
 use crate::state;
 
 /// The largest file that a command may name, in bytes.
@@ -95,10 +95,27 @@ pub(crate) struct Difference {
 /// True if the user has trusted exactly this workflow in exactly this folder, and the files that
 /// its commands name are the same.
 pub(crate) fn is_trusted(project: &Project, loaded: &Loaded) -> bool {
-    let Some(grant) = grant(project).filter(|grant| grant.hash == loaded.hash) else {
-        return false;
+    check(project, loaded).is_ok()
+}
+
+/// Checks that the user has trusted exactly this workflow in exactly this folder. Returns what was
+/// found trusted, for those who remember it: a file that is read again may be another one.
+pub(crate) fn check(project: &Project, loaded: &Loaded) -> Result<Inspected, Failure> {
+    let now = inspect(project, &loaded.workflow, &loaded.scripts)?;
+    let file = project.file();
+    let why = match grant(project).map(|grant| (changed(&grant, &now), grant.hash)) {
+        None => format!("nobody has allowed yet what {} can do", file.display()),
+        Some((changed, hash)) if changed.is_empty() && hash == loaded.hash => return Ok(now),
+        Some((changed, _)) if changed.is_empty() => {
+            format!("{}, or a script or profile of it, has changed", file.display())
+        }
+        Some((changed, _)) => {
+            format!("a command runs {}, which has changed", changed.join(" and "))
+        }
     };
-    inspect(project, &loaded.workflow).is_ok_and(|now| changed(&grant, &now).is_empty())
+    Err(Failure::new(Exit::Usage, "This workflow is not trusted yet")
+        .why(why)
+        .fix("look at what it can do, and allow it, with `stafette trust`"))
 }
 
 /// A workflow that a run keeps, and the files that its commands name.
@@ -111,6 +128,11 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
+    /// The workflow, its scripts and the files that it names, as they were read.
+    pub(crate) fn new(workflow: &Workflow, scripts: &Scripts, inspected: Inspected) -> Self {
+        Kept { workflow: digest(workflow, scripts), files: inspected.files }
+    }
+
     /// The first of these files that is another one.
     pub(crate) fn changed(&self, files: &BTreeMap<String, String>) -> Option<String> {
         let mut files = files.iter();
@@ -122,8 +144,9 @@ impl Kept {
 
 /// A workflow that a run keeps, with all files that it names as they are now.
 pub(crate) fn kept(project: &Project, workflow: &Workflow) -> Result<Kept, Failure> {
-    let files = inspect(project, workflow)?.files;
-    Ok(Kept { workflow: project.digest(workflow)?, files })
+    let scripts = project.scripts(workflow)?;
+    let inspected = inspect(project, workflow, &scripts)?;
+    Ok(Kept::new(workflow, &scripts, inspected))
 }
 
 /// The hashes of the files that one command names, in the folder that it starts in.
@@ -166,21 +189,6 @@ fn folder(project: &Project) -> Option<String> {
     Some(format!("{}:{}", found.dev(), found.ino()))
 }
 
-pub(crate) fn refusal(project: &Project, loaded: &Loaded) -> Failure {
-    let file = project.file();
-    let why = match (grant(project), inspect(project, &loaded.workflow)) {
-        (_, Err(failure)) => return failure,
-        (None, _) => format!("nobody has allowed yet what {} can do", file.display()),
-        (Some(grant), Ok(now)) => match changed(&grant, &now).as_slice() {
-            [] => format!("{}, or a script or profile of it, has changed", file.display()),
-            files => format!("a command runs {}, which has changed", files.join(" and ")),
-        },
-    };
-    Failure::new(Exit::Usage, "This workflow is not trusted yet")
-        .why(why)
-        .fix("look at what it can do, and allow it, with `stafette trust`")
-}
-
 /// What differs from what was trusted last; `None` if nothing was.
 pub(crate) fn difference(project: &Project, now: &Inspected) -> Option<Difference> {
     let grant = grant(project)?;
@@ -203,11 +211,18 @@ fn changed(grant: &Grant, now: &Inspected) -> Vec<String> {
     now.files.iter().filter(other).chain(scripted).map(|(path, _)| path.clone()).collect()
 }
 
-/// Lists everything that the workflow can do.
-pub(crate) fn inspect(project: &Project, workflow: &Workflow) -> Result<Inspected, Failure> {
+/// Lists everything that the workflow can do, with the scripts and profiles that were read with it.
+pub(crate) fn inspect(
+    project: &Project,
+    workflow: &Workflow,
+    scripts: &Scripts,
+) -> Result<Inspected, Failure> {
     let library = project.profiles();
-    let profile =
-        |name: &str, runner: Runner| Some(resumed(library.get(name)?.command(runner)?, &[], None));
+    let read = |name: &str| Profile::parse(workflow.profiles.get(name)?).ok();
+    let profile = |name: &str, runner: Runner| {
+        let profile = read(name).or_else(|| library.get(name).cloned())?;
+        Some(resumed(profile.command(runner)?, &[], None))
+    };
     let mut found = Finder::new(project, workflow, &project.root);
     let mut powers = powers::powers(workflow, &profile);
     for (name, text) in &workflow.profiles {
@@ -229,7 +244,8 @@ pub(crate) fn inspect(project: &Project, workflow: &Workflow) -> Result<Inspecte
     }
     for (name, agent) in &workflow.agents {
         let Some(file) = agent.script.as_ref() else { continue };
-        let Ok(script) = Script::read(&project.root.join(file)) else { continue };
+        let text = scripts.get(file).map(|script| String::from_utf8_lossy(script));
+        let Some(Ok(script)) = text.map(|text| Script::parse(&text)) else { continue };
         if let Some(ledger) = &script.ledger {
             let path = Path::new(file).with_file_name("").join(ledger);
             let mut power = Power::path(format!("agents.{name}.script"), &path.to_string_lossy());

@@ -66,7 +66,7 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
     let ignored = ignore(&root)?;
     let project = Project { root, database: None };
     let loaded = project.load()?;
-    let inspected = trust::inspect(&project, &loaded.workflow)?;
+    let inspected = trust::inspect(&project, &loaded.workflow, &loaded.scripts)?;
     // The author has just seen every command, but not the files that were here before.
     let ours = |path: &String| {
         let is_sample = samples.iter().any(|(name, _)| path == name);

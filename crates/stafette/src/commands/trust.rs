@@ -17,7 +17,7 @@ const WIDEST: usize = 40;
 pub(crate) fn run(context: &Context, arguments: &cli::Trust) -> Result<Exit, Failure> {
     let project = context.project()?;
     let loaded = project.load()?;
-    let inspected = trust::inspect(&project, &loaded.workflow)?;
+    let inspected = trust::inspect(&project, &loaded.workflow, &loaded.scripts)?;
     let known = trust::is_trusted(&project, &loaded);
     let difference = trust::difference(&project, &inspected).filter(|_| !known);
     let output = context.output;

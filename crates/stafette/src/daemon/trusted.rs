@@ -9,7 +9,7 @@ use stafette_core::Workflow;
 use stafette_server::{Problem, ReadWorkflow};
 
 use super::problem;
-use crate::project::Project;
+use crate::project::{Project, digest};
 use crate::trust::{self, Kept};
 
 /// The number of workflows that are remembered.
@@ -48,11 +48,12 @@ impl TrustedWorkflows {
     fn read(&self) -> Result<Workflow, Problem> {
         let loaded = self.project.load().map_err(|failure| problem(&failure))?;
         let by_caller = self.by_caller.as_ref().is_some_and(|hash| *hash == loaded.hash);
-        if !by_caller && !trust::is_trusted(&self.project, &loaded) {
-            return Err(problem(&trust::refusal(&self.project, &loaded)));
-        }
-        let kept = trust::kept(&self.project, &loaded.workflow);
-        self.remember(kept.map_err(|failure| problem(&failure))?);
+        let found = match by_caller {
+            true => trust::inspect(&self.project, &loaded.workflow, &loaded.scripts),
+            false => trust::check(&self.project, &loaded),
+        };
+        let found = found.map_err(|failure| problem(&failure))?;
+        self.remember(Kept::new(&loaded.workflow, &loaded.scripts, found));
         Ok(loaded.workflow)
     }
 
@@ -77,7 +78,8 @@ impl TrustedWorkflows {
     ) -> Result<(), String> {
         let files = trust::files(&self.project, workflow, command, folder);
         let files = files.map_err(|failure| failure.what)?;
-        let text = self.project.digest(workflow).map_err(|failure| failure.what)?;
+        let scripts = self.project.scripts(workflow).map_err(|failure| failure.what)?;
+        let text = digest(workflow, &scripts);
         let find = || {
             let known = self.lock();
             let mut same = known.iter().rev().filter(|kept| kept.workflow == text).peekable();

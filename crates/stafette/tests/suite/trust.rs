@@ -443,3 +443,43 @@ fn b_20_a_push_goes_to_no_service_of_this_machine_that_the_project_does_not_name
     assert!(begun["result"].is_object(), "{begun}");
     until("the notification", || service.accept().ok());
 }
+
+#[test]
+fn b_20_what_is_found_trusted_is_what_is_remembered() {
+    let world = World::new();
+    world.write("stafette.toml", &ECHO.replace("\"-c\", \"true\"", "\"a.sh\""));
+    world.write("a.sh", "true\n");
+    world.run(&["trust", "--yes"]).ok();
+    world.run(&["up"]).ok();
+    let (script, other) = (world.project().join("a.sh"), world.project().join("other"));
+    let socket = world.state().join("daemon.sock");
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Somebody rewrites the script while the daemon looks at it.
+        scope.spawn(|| {
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                for text in ["touch evil\n", "true\n"] {
+                    fs::write(&other, text).expect("written");
+                    fs::rename(&other, &script).expect("renamed");
+                }
+            }
+        });
+        let ask = || {
+            let mut line = std::os::unix::net::UnixStream::connect(&socket).expect("a daemon");
+            let request =
+                "GET /v1/workflow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+            line.write_all(request.as_bytes()).expect("asked");
+            let mut said = String::new();
+            line.read_to_string(&mut said).expect("answered");
+            said.starts_with("HTTP/1.1 200")
+        };
+        let found = (0..400).filter(|_| ask()).count();
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!((1..400).contains(&found), "it was trusted {found} times of 400");
+    });
+    let known: Value = serde_json::from_str(&world.kept("trusted.json")).expect("what is known");
+    assert_eq!(known.as_array().map(Vec::len), Some(1), "only the one that was trusted: {known}");
+    world.write("a.sh", "touch evil\n");
+    assert_ne!(world.run(&["run", "x"]).code, 0);
+    assert!(!world.project().join("evil").exists());
+}
