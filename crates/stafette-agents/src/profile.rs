@@ -4,6 +4,7 @@
 //! Another program needs another file; nothing here knows a vendor.
 
 mod check;
+mod dialog;
 mod library;
 mod mcp;
 mod phrase;
@@ -21,6 +22,7 @@ use stafette_config::{Diagnostic, Spans};
 use stafette_core::workflow::{PromptVia, Runner};
 use stafette_core::{Failure, FailureKind, Millis, Time};
 
+pub use dialog::{Answer, Dialog, Press};
 pub use library::{Broken, Library, installed, on_path};
 pub use mcp::{McpServer, McpSetup};
 pub(crate) use mcp::{knows_tools, lay, server, setup};
@@ -149,6 +151,15 @@ pub struct Pty {
     /// Phrases on its screen that show that it waits for a person's answer.
     #[serde(default)]
     pub asks: Vec<String>,
+    /// The questions at its start that need no person in a folder that the user has trusted.
+    #[serde(default)]
+    pub dialogs: Vec<Dialog>,
+    /// The answers to its questions, where they are no menu.
+    #[serde(default)]
+    pub answers: Vec<Answer>,
+    /// The sign in front of its input: a text that still stands behind the last one was not taken.
+    #[serde(default)]
+    pub composer: Option<char>,
     /// The columns and rows of its terminal; `None` for the default.
     #[serde(default)]
     pub size: Option<(u16, u16)>,
@@ -214,6 +225,19 @@ impl Pty {
     /// True if its screen shows that it works.
     pub(crate) fn is_busy(&self, screen: &str) -> bool {
         phrase::any(&self.busy, screen)
+    }
+
+    /// The question on its screen that needs no person.
+    pub(crate) fn dialog(&self, screen: &str) -> Option<&Dialog> {
+        self.dialogs.iter().find(|dialog| dialog.is_shown(screen))
+    }
+
+    /// The row with its input; `None` if it shows none, or its profile does not know.
+    pub(crate) fn input(&self, screen: &[String]) -> Option<String> {
+        let mark = self.composer?;
+        let is_frame = |c: char| c.is_whitespace() || c == '│' || c == '┃';
+        let inner = |row: &String| row.trim_matches(is_frame).to_owned();
+        screen.iter().rev().map(inner).find(|row| row.starts_with(mark))
     }
 
     /// True if its screen shows that it waits for a person's answer.

@@ -5,8 +5,13 @@
 //! command for each turn. It also ends, without an answer, when the program is back at its prompt and
 //! stays there. A program that prints nothing for too long is interrupted, and
 //! its turn fails if it stays silent.
+//!
+//! Nothing is typed before the screen shows that the program waits for a prompt, as far as its
+//! profile can tell. What it asks on the way is answered by the profile, or by a person.
 
 mod glance;
+mod menu;
+mod question;
 mod turn;
 
 use stafette_core::Usage;
@@ -16,7 +21,7 @@ use tokio::sync::{OwnedMutexGuard, mpsc};
 
 use crate::process::Launch;
 use crate::terminal::{State, Terminals};
-use crate::{Job, Link, Signal, exec, profile, prompt};
+use crate::{Job, Link, Reply, Signal, exec, profile, prompt};
 use turn::Turn;
 
 /// Sends signals to the owner of a session.
@@ -51,8 +56,9 @@ pub(crate) async fn run(job: Job, mut link: Link, terminals: Option<Terminals>) 
     let terminals = terminals.unwrap_or_default();
     let voice = Voice(link.sender.clone());
     let mut held = None;
+    let mut answers = std::mem::replace(&mut link.answers, mpsc::channel(1).1);
     let end = tokio::select! {
-        end = carry_out(&job, &terminals, &voice, &mut held) => Some(end),
+        end = carry_out(&job, &terminals, &voice, &mut answers, &mut held) => Some(end),
         () = unwanted(&mut link) => None,
     };
     drop(voice);
@@ -83,6 +89,7 @@ async fn carry_out(
     job: &Job,
     terminals: &Terminals,
     link: &Voice,
+    answers: &mut mpsc::Receiver<Reply>,
     held: &mut Option<OwnedMutexGuard<()>>,
 ) -> Signal {
     let none = Usage::default();
@@ -130,7 +137,7 @@ async fn carry_out(
     {
         return Signal::Failed { failure, usage: none };
     }
-    let mut turn = Turn::new(job, &terminal, link);
+    let mut turn = Turn::new(job, &terminal, link, answers);
     let begun = match passed {
         true => turn.passed().await,
         false => turn.hand_in(text).await,

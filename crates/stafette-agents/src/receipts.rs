@@ -4,7 +4,7 @@
 //! | runner | delivered | ingested | acknowledged |
 //! |---|---|---|---|
 //! | `exec` | the prompt is written to its standard input, or was an argument of the process that started | the first output after that | a message or a tool call of its model where the profile reads a stream, a frame, the result |
-//! | `pty` | the prompt is typed and visible, or was an argument | after Enter something new was printed, or the screen shows that it works | a frame, the result |
+//! | `pty` | the prompt is typed and visible, or was an argument | after Enter its input is another one (where the profile does not know that, something new was printed), or the screen shows that it works | a frame, the result |
 //! | `acp` | the prompt is written to its standard input | the first update or request after that | a message, a thought, a tool call or a question of it, the result |
 //! | `a2a` | the message is sent | the remote agent made a task of it | the task is in progress, or asks a question |
 //! | `scripted` | the order is written to its standard input | it sends the order's key | any message after that |

@@ -8,6 +8,8 @@ mod a2a_server;
 mod acp;
 #[path = "suite/contract.rs"]
 mod contract;
+#[path = "suite/dialogs.rs"]
+mod dialogs;
 #[path = "suite/exec.rs"]
 mod exec;
 #[path = "suite/long_frames.rs"]

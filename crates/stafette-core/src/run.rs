@@ -332,7 +332,10 @@ impl Run {
                     propose::ready_at(self, handoff).filter(|_| !held)
                 }
                 State::Asked { until } => Some(*until),
-                state => state.turn().map(|turn| turn.due.min(turn.finish_by)),
+                state => state.turn().map(|turn| match permission::holds_up(self, handoff) {
+                    true => turn.finish_by,
+                    false => turn.due.min(turn.finish_by),
+                }),
             })
             .chain(self.open().filter_map(|handoff| handoff.deadline))
             .chain((!over_budget).then(|| self.out_of_time()))

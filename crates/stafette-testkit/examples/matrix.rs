@@ -2,6 +2,7 @@
 //!
 //! `matrix STAFETTE [--only NAME,…] [--runner NAME,…] [--limit SECONDS] [--keep FOLDER]`
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -46,7 +47,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
         eprintln!("{agent} {runner}: {} in {:.0} s", verdict.status, verdict.time.as_secs_f32());
         verdicts.push((cell, verdict));
     }
-    println!("{}", table(&verdicts));
+    std::io::stdout().write_all(table(&verdicts).as_bytes())?;
     let good = verdicts.iter().all(|(_, verdict)| verdict.is_complete());
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use stafette_core::power::Power;
 
 use super::{
-    Acp, Detect, Env, Exec, Failures, Mcp, Profile, Pty, Quota, Sandbox, Sessions, Stream,
+    Acp, Detect, Dialog, Env, Exec, Failures, Mcp, Profile, Pty, Quota, Sandbox, Sessions, Stream,
 };
 
 impl Profile {
@@ -68,6 +68,9 @@ fn terminal(place: &str, pty: &Pty) -> Vec<Power> {
         ready: _,
         busy: _,
         asks: _,
+        dialogs,
+        answers: _,
+        composer: _,
         size: _,
         ready_timeout: _,
         quiet: _,
@@ -78,6 +81,11 @@ fn terminal(place: &str, pty: &Pty) -> Vec<Power> {
     let parts = [("pty", words), ("pty.begin", begin), ("pty.resume", resume)];
     let commands = parts.into_iter().map(|(key, words)| command(place, key, &[words]));
     let mut found: Vec<Power> = commands.chain(variables(place, "pty.env", env)).collect();
+    let place_of = || format!("{place} pty.dialogs");
+    found.extend(dialogs.iter().map(|Dialog { shows, choose }| {
+        let answer = choose.as_deref().unwrap_or("Enter");
+        Power::instruction(place_of(), &format!("{}: {answer}", shows.join(", ")))
+    }));
     if let Some(Sessions { folders, id: _, place: _ }) = sessions {
         let place = format!("{place} pty.sessions");
         found.extend(folders.iter().map(|path| Power::path(place.clone(), path)));

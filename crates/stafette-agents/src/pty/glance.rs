@@ -10,6 +10,8 @@ pub(super) enum Glance {
     Quiet,
     /// The program shows that it works.
     Busy,
+    /// The program asks what its profile answers.
+    Dialog,
     /// The program waits for a person's answer.
     Asks,
     /// The program does not look ready.
@@ -25,7 +27,9 @@ impl Glance {
         };
         // Blanks at the end of a line are not kept, but a prompt ends with one.
         let screen = terminal.text().join(" \n") + " ";
-        if mode.is_asking(&screen) {
+        if mode.dialog(&screen).is_some() {
+            Glance::Dialog
+        } else if mode.is_asking(&screen) {
             Glance::Asks
         } else if mode.is_busy(&screen) {
             Glance::Busy

@@ -6,18 +6,19 @@ use stafette_core::handoff::Receipt;
 use stafette_core::run::session::SessionState;
 use stafette_core::workflow::ResultFormat;
 use stafette_core::{FailureKind, Usage};
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Voice;
 use super::glance::Glance;
+use super::question::{Doubt, Question};
 use crate::harvest::Harvest;
 use crate::process::TurnNote;
 use crate::profile::{self, Wall};
 use crate::receipts::Receipts;
 use crate::screen::{Sighting, Tier};
 use crate::terminal::{InputError, State, Terminal};
-use crate::{GRACE, HEARTBEAT, HEARTBEAT_GAP, Job, LAST_CALL, Signal};
+use crate::{GRACE, HEARTBEAT, HEARTBEAT_GAP, Job, LAST_CALL, Reply, Signal};
 
 /// Lines of output that are used in place of a summary.
 const SUMMARY_LINES: usize = 5;
@@ -27,6 +28,12 @@ const SCREEN_LINES: usize = 12;
 
 /// A program that is back at its prompt and quiet for so many times the usual has nothing to add.
 const RESTS: u32 = 4;
+
+/// The wait before Enter is pressed for the second time; each further one is twice as long.
+const ENTER: Duration = Duration::from_millis(500);
+
+/// The most times that Enter is pressed for one prompt.
+const ENTERS: u32 = 7;
 
 /// The message for a program that exits too soon, though with success.
 const LEFT_EARLY: &str = "it left before it was given its order";
@@ -44,11 +51,18 @@ enum Close {
 
 /// A turn in a terminal.
 pub(super) struct Turn<'a> {
-    terminal: &'a Terminal,
-    link: &'a Voice,
-    changes: watch::Receiver<u64>,
+    pub(super) terminal: &'a Terminal,
+    pub(super) link: &'a Voice,
+    pub(super) changes: watch::Receiver<u64>,
+    /// The answers of people.
+    answers: &'a mut mpsc::Receiver<Reply>,
+    /// The question that waits for a person.
+    pub(super) question: Option<Question>,
+    /// The number of questions that were asked, and of dialogs that the profile answered.
+    pub(super) questions: u32,
+    pub(super) dialogs: u32,
     harvest: Option<Harvest>,
-    job: &'a Job,
+    pub(super) job: &'a Job,
     /// The note on the process that has the turn.
     note: Option<TurnNote>,
     /// The number of the program's start that has the turn.
@@ -58,7 +72,11 @@ pub(super) struct Turn<'a> {
     handed_in: bool,
     heard: u64,
     receipts: Receipts,
-    pressed_again: bool,
+    /// The row with the order before it was submitted, where the profile knows it.
+    typed: Option<String>,
+    /// The number of times that Enter was pressed, and the time of the next.
+    presses: u32,
+    press_at: Option<Instant>,
     /// The time of an interruption, unless the program has continued since.
     interrupted: Option<Instant>,
     printed_at: Instant,
@@ -73,6 +91,8 @@ pub(super) struct Turn<'a> {
     busy: bool,
     rests: bool,
     asked: bool,
+    /// True if it was reported that the program is not ready.
+    late: bool,
     /// True if stray text is left in the program's input, or the program has stalled.
     pub(super) spoiled: bool,
 }
@@ -81,11 +101,20 @@ pub(super) struct Turn<'a> {
 pub(super) type Early = Option<Box<Signal>>;
 
 impl<'a> Turn<'a> {
-    pub(super) fn new(job: &'a Job, terminal: &'a Terminal, link: &'a Voice) -> Self {
+    pub(super) fn new(
+        job: &'a Job,
+        terminal: &'a Terminal,
+        link: &'a Voice,
+        answers: &'a mut mpsc::Receiver<Reply>,
+    ) -> Self {
         Turn {
             terminal,
             link,
             changes: terminal.changes(),
+            answers,
+            question: None,
+            questions: 0,
+            dialogs: 0,
             harvest: Harvest::new(&job.order.agent, true)
                 .answered_by_exit(job.agent.result == ResultFormat::Exit)
                 .trusting(job.trust_bare_frames)
@@ -97,9 +126,12 @@ impl<'a> Turn<'a> {
             handed_in: false,
             heard: 0,
             receipts: Receipts::new(link.0.clone()),
-            pressed_again: false,
+            typed: None,
+            presses: 0,
+            press_at: None,
             interrupted: None,
             spoiled: false,
+            late: false,
             prompt: None,
             glanced: false,
             busy: false,
@@ -133,12 +165,58 @@ impl<'a> Turn<'a> {
         let typed = self.terminal.paste_seen(text).await;
         self.refused(typed)?;
         self.receipts.reach(Receipt::Delivered).await;
+        self.typed = self.input();
         self.terminal.listen();
         self.printed_at = Instant::now();
         let sent = self.terminal.submit().await;
         self.refused(sent)?;
+        self.presses = 1;
+        // Without a sight of its input, its silence is the only sign that Enter was lost.
+        let wait = if self.typed.is_some() { ENTER } else { self.terminal.setup().arrival };
+        self.press_at = Some(Instant::now() + wait);
         self.handed_in = true;
         Ok(())
+    }
+
+    /// The row with the program's input, where the profile knows it.
+    fn input(&self) -> Option<String> {
+        let mode = self.job.profile.as_ref().and_then(|profile| profile.pty.as_ref());
+        mode.and_then(|mode| mode.input(&self.terminal.text()))
+    }
+
+    /// True if the program has taken what was typed: its input is another one now. Where that cannot
+    /// be seen, any new output counts.
+    fn is_taken(&self) -> bool {
+        match &self.typed {
+            Some(typed) => self.input().as_ref() != Some(typed),
+            None => self.terminal.says_something(),
+        }
+    }
+
+    /// Presses Enter again if it was lost, which happens more easily than with a text. Fails if that
+    /// does not help.
+    async fn press_again(&mut self) -> Option<Signal> {
+        let lost = match &self.typed {
+            Some(_) => !self.is_taken() && Glance::at(self.job, self.terminal) != Glance::Busy,
+            None => self.heard == 0,
+        };
+        let limit = if self.typed.is_some() { ENTERS } else { 2 };
+        self.press_at = None;
+        if !lost {
+            return None;
+        }
+        if self.presses >= limit {
+            self.typed.as_ref()?;
+            self.spoiled = true;
+            let screen = self.terminal.text().join("\n");
+            let message = format!("its prompt was typed, but Enter did nothing:\n{screen}");
+            return Some(Signal::recoverable(message, Usage::default()));
+        }
+        // A program that reads nothing must not hold us up.
+        let _ = timeout(self.terminal.setup().arrival, self.terminal.submit()).await;
+        self.press_at = Some(Instant::now() + ENTER * (1 << self.presses.min(4)));
+        self.presses += 1;
+        None
     }
 
     /// Assigns the turn to the current program, which signs with its own token.
@@ -165,7 +243,10 @@ impl<'a> Turn<'a> {
     /// Waits until the program takes input, over its restarts.
     async fn await_ready(&mut self) -> Result<(), Early> {
         let mut late = None;
+        let quiet = self.terminal.setup().quiet;
+        let mut still = Instant::now() + quiet;
         loop {
+            let mut waits = None;
             self.changes.borrow_and_update();
             let news = self.terminal.news();
             for sighting in news.frames.iter().filter(|found| found.frame.kind == "ERROR") {
@@ -179,24 +260,34 @@ impl<'a> Turn<'a> {
                     let now = Instant::now();
                     let late = *late.get_or_insert(now + self.patience());
                     match Glance::at(self.job, self.terminal) {
-                        // Text typed now would be taken for the answer.
-                        Glance::Asks => self.tell_that_it_asks().await,
-                        Glance::Unready if late > now && news.status.state == State::Ready => {
-                            let changed = timeout_at(late, self.changes.changed()).await;
-                            if matches!(changed, Ok(Err(_))) {
-                                return Err(None);
+                        Glance::Dialog => {
+                            if self.answer_dialog().await {
+                                continue;
                             }
-                            continue;
+                            self.ask(Doubt::Asks).await;
                         }
-                        Glance::Unready if news.status.state == State::Ready => {
+                        // Text typed now would be taken for the answer.
+                        Glance::Asks => {
+                            self.tell_that_it_asks().await;
+                            self.ask(Doubt::Asks).await;
+                        }
+                        // A screen that still changes may become one that is known.
+                        Glance::Unready | Glance::Busy if late.max(still) > now => {
+                            waits = Some(late.max(still));
+                        }
+                        Glance::Unready => {
+                            self.tell_that_it_is_not_ready().await;
+                            self.ask(Doubt::Unknown).await;
+                        }
+                        _ if news.status.state == State::NotReady && !self.is_known() => {
                             self.tell_that_it_is_not_ready().await;
                             return Ok(());
                         }
-                        _ if news.status.state == State::NotReady => {
-                            self.tell_that_it_is_not_ready().await;
+                        _ => {
+                            self.drop_question().await;
+                            self.goes_on().await;
                             return Ok(());
                         }
-                        _ => return Ok(()),
                     }
                 }
                 State::Crashed => return early(Signal::fatal(note, Usage::default())),
@@ -205,17 +296,39 @@ impl<'a> Turn<'a> {
                 }
                 State::Starting | State::Restarting => {}
             }
-            if self.changes.changed().await.is_err() {
-                return Err(None);
+            let wait = sleep_until(waits.unwrap_or_else(Instant::now));
+            tokio::select! {
+                changed = self.changes.changed() => {
+                    if changed.is_err() {
+                        return Err(None);
+                    }
+                    still = Instant::now() + quiet;
+                }
+                Some(reply) = self.answers.recv() => {
+                    if self.reply(&reply).await {
+                        self.goes_on().await;
+                        return Ok(());
+                    }
+                }
+                () = wait, if waits.is_some() => {}
             }
         }
+    }
+
+    /// True if the profile describes the screen of a program that takes input.
+    fn is_known(&self) -> bool {
+        let mode = self.job.profile.as_ref().and_then(|profile| profile.pty.as_ref());
+        mode.is_some_and(|mode| !mode.ready.is_empty())
     }
 
     fn patience(&self) -> Duration {
         self.terminal.setup().patience.ready_timeout
     }
 
-    async fn tell_that_it_is_not_ready(&self) {
+    async fn tell_that_it_is_not_ready(&mut self) {
+        if std::mem::replace(&mut self.late, true) {
+            return;
+        }
         let code = "AGENT_NOT_READY".to_owned();
         let waited = self.patience().as_secs_f32();
         let message = format!("did not say that it takes input within {waited} s");
@@ -246,8 +359,23 @@ impl<'a> Turn<'a> {
     async fn settled(&mut self) -> Option<Signal> {
         self.glanced = true;
         self.busy = false;
-        match Glance::at(self.job, self.terminal) {
-            Glance::Asks => self.tell_that_it_asks().await,
+        let mut glance = Glance::at(self.job, self.terminal);
+        if glance == Glance::Dialog {
+            if self.answer_dialog().await {
+                self.glanced = false;
+                self.printed_at = Instant::now();
+                return None;
+            }
+            glance = Glance::Asks;
+        }
+        if glance != Glance::Asks {
+            self.drop_question().await;
+        }
+        match glance {
+            Glance::Asks | Glance::Dialog => {
+                self.tell_that_it_asks().await;
+                self.ask(Doubt::Asks).await;
+            }
             Glance::Busy => {
                 self.goes_on().await;
                 self.busy = true;
@@ -268,8 +396,7 @@ impl<'a> Turn<'a> {
 
     /// Watches until the turn has ended.
     pub(super) async fn watch(&mut self) -> Signal {
-        let submitted = Instant::now();
-        let mut beat = submitted + HEARTBEAT;
+        let mut beat = Instant::now() + HEARTBEAT;
         loop {
             self.changes.borrow_and_update();
             if self.look().await {
@@ -314,13 +441,10 @@ impl<'a> Turn<'a> {
                 let failure = crate::stalled(setup.stall);
                 return Signal::Failed { failure, usage: Usage::default() };
             }
-            // Enter is lost more easily than a text: it is pressed once more if nothing happened.
-            let again = submitted + setup.arrival;
-            let unheard = self.heard == 0 && !self.pressed_again;
-            if unheard && again <= now {
-                self.pressed_again = true;
-                // A program that reads nothing must not hold us up.
-                let _ = timeout(setup.arrival, self.terminal.submit()).await;
+            if self.press_at.is_some_and(|at| at <= now)
+                && let Some(end) = self.press_again().await
+            {
+                return end;
             }
             let due = self.reported.map_or(now, |at| at + HEARTBEAT_GAP);
             let beats = beat <= now;
@@ -336,7 +460,7 @@ impl<'a> Turn<'a> {
                 may_stall.then_some(stalls),
                 given_up,
                 (!self.glanced).then_some(quiet),
-                unheard.then_some(again),
+                self.press_at,
                 (self.unreported && self.interrupted.is_none()).then_some(due),
             ];
             let next = waits.into_iter().flatten().min().unwrap_or(beat);
@@ -345,6 +469,12 @@ impl<'a> Turn<'a> {
                     if changed.is_err() {
                         return self.end().await;
                     }
+                }
+                Some(reply) = self.answers.recv() => {
+                    self.reply(&reply).await;
+                    self.goes_on().await;
+                    self.printed_at = Instant::now();
+                    self.glanced = false;
                 }
                 () = sleep_until(next) => {}
             }
@@ -371,7 +501,7 @@ impl<'a> Turn<'a> {
             }
             // The echo of a key is the terminal's own.
             let unread = !self.receipts.has(Receipt::Ingested) && self.interrupted.is_none();
-            if unread && self.terminal.says_something() {
+            if unread && self.is_taken() {
                 self.receipts.reach(Receipt::Ingested).await;
             }
         }

@@ -411,6 +411,9 @@ async fn b_06_nothing_is_typed_into_a_question_for_a_person() {
     let Some(Signal::Alert { code, message }) = asks else { panic!("{asks:?}") };
     assert_eq!(code, "AGENT_ASKS");
     assert!(message.contains("Do you trust this folder?"), "{message}");
+    let inbox = next(&mut session.signals).await;
+    let Some(Signal::Asks { id: asked, title, .. }) = inbox else { panic!("{inbox:?}") };
+    assert_eq!(title, "Do you trust this folder?");
     let key = world.job(Runner::Pty, "").order.key;
     let terminal = terminals.get(key.run, &"builder".parse().unwrap()).unwrap();
     terminal.write(b"yes\r".to_vec()).await.unwrap();
@@ -419,6 +422,8 @@ async fn b_06_nothing_is_typed_into_a_question_for_a_person() {
             Some(Signal::Finished(result)) => break result,
             Some(Signal::Session { state: SessionState::Working, .. }) => {}
             Some(Signal::Receipt(_) | Signal::Alive { .. }) => {}
+            // It was answered at the terminal.
+            Some(Signal::Settled { id, choice: None }) => assert_eq!(id, asked),
             other => panic!("{other:?}"),
         }
     };

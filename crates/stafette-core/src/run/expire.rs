@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, answer, budget, close, fail, finish, recover, tell};
+use super::{Draft, Run, answer, budget, close, fail, finish, permission, recover, tell};
 use crate::handoff::{State, Way};
 use crate::workflow::RecoveryCause;
 use crate::{Event, Failure, FailureKind, HandoffId, Reply, Response, Time, TurnResult, Usage};
@@ -19,7 +19,10 @@ pub struct HandoffOverdue {
 
 pub(crate) fn decide(draft: &mut Draft) -> Reply {
     let open: Vec<HandoffId> = draft.run.open().map(|handoff| handoff.id).collect();
-    for id in open {
+    let held = draft.run.open().filter(|handoff| permission::holds_up(&draft.run, handoff));
+    let held: Vec<HandoffId> = held.map(|handoff| handoff.id).collect();
+    // The question that held up a turn may have expired with this tick.
+    for id in open.into_iter().chain(held) {
         one(draft, id);
     }
     budget::check_time(draft);
@@ -42,13 +45,15 @@ fn one(draft: &mut Draft, id: HandoffId) {
             Some(turn) if turn.finish_by <= now => {
                 (format!("not finished within {}", limits.finish_timeout), RecoveryCause::Expired)
             }
-            Some(turn) if turn.due <= now => match state {
-                State::Ordered(_) => ("not accepted in time".to_owned(), RecoveryCause::Failed),
-                _ => {
-                    let lease = turn.taken.as_ref().map_or(limits.lease, |taken| taken.lease);
-                    (format!("no sign of life for {lease}"), RecoveryCause::Failed)
+            Some(turn) if turn.due <= now && !permission::holds_up(&draft.run, handoff) => {
+                match state {
+                    State::Ordered(_) => ("not accepted in time".to_owned(), RecoveryCause::Failed),
+                    _ => {
+                        let lease = turn.taken.as_ref().map_or(limits.lease, |taken| taken.lease);
+                        (format!("no sign of life for {lease}"), RecoveryCause::Failed)
+                    }
                 }
-            },
+            }
             _ => return,
         },
     };

@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::Draft;
 use super::propose::{self, Proposal};
 use super::{Run, close};
-use crate::handoff::{About, Way};
-use crate::{Event, HandoffId, Kind, Offer, Party, Question, Reason, Reply, Response, TurnKey};
+use crate::handoff::{About, State, Way};
+use crate::{
+    Event, Handoff, HandoffId, Kind, Offer, Party, Question, Reason, Reply, Response, TurnKey,
+};
 
 /// The answer to an agent's permission request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -69,6 +71,12 @@ pub(super) fn withdraw(draft: &mut Draft, turn: TurnKey) {
     }
 }
 
+/// True if a turn cannot be accepted before a person has answered its agent: a program may ask before
+/// it takes its order.
+pub(super) fn holds_up(run: &Run, handoff: &Handoff) -> bool {
+    matches!(handoff.state, State::Ordered(_)) && open(run, handoff.key(run.id)).next().is_some()
+}
+
 fn open(run: &Run, turn: TurnKey) -> impl Iterator<Item = (HandoffId, &str)> {
     run.open().filter_map(move |handoff| match &handoff.offer.question.as_ref()?.about {
         About::Permission(asking, request) if *asking == turn => {
@@ -101,6 +109,16 @@ mod tests {
             ..Question::default()
         };
         story.input(Input::Ask { turn, request: request.into(), question });
+    }
+
+    #[test]
+    fn b_13_a_turn_whose_agent_asks_before_it_takes_its_order_waits_for_the_answer() {
+        let mut story = Story::new(RELAY);
+        asks(&mut story, "r1");
+        story.later(Millis::minutes(4));
+        assert!(!story.transcript().contains("not accepted in time"), "{}", story.transcript());
+        story.later(Millis::minutes(10)).later(Millis(1));
+        assert!(story.transcript().contains("not accepted in time"), "{}", story.transcript());
     }
 
     #[test]

@@ -1,0 +1,156 @@
+//! What programs ask on their screens, and how they are answered.
+
+use std::fs;
+use std::time::Duration;
+
+use stafette_agents::profile::Profile;
+use stafette_agents::terminal::{Setup, Terminals};
+use stafette_agents::{Job, Session, Signal, start_in};
+use stafette_core::TurnResult;
+use stafette_core::handoff::Receipt;
+use stafette_core::workflow::Runner;
+
+use crate::world::{World, next};
+
+/// Draws a menu of two options and moves its mark with the arrows, until Enter; `$at` is the choice.
+const MENU: &str = r#"
+    stty raw -echo; at=1; esc=$(printf '\033')
+    draw() { printf '\033[H\033[2J%s\r\n\r\n' "$1"
+        for i in 1 2; do [ $i = $at ] && mark='>' || mark=' '; eval "printf '%s %s. %s\r\n' \"\$mark\" $i \"\$option$i\""; done; }
+    menu() { at=1; draw "$1"; while :; do
+        key=$(dd bs=3 count=1 2>/dev/null | tr '\r' 'E'); case "$key" in
+            *B) at=2; draw "$1";; *A) at=1; draw "$1";; E) return;; esac; done; }
+"#;
+
+/// Shows an empty composer, reads the pasted order up to its last line and then Enter.
+const COMPOSER: &str = r#"
+    compose() { printf '\033[H\033[2J\033[?2004h$ what next?'; text=; while :; do
+        text="$text$(dd bs=4096 count=1 2>/dev/null)"; case "$text" in *"done twice."*) break;; esac; done
+        printf '\033[H\033[2J$ [Pasted text]'; }
+    enter() { dd bs=1 count=1 >/dev/null 2>&1; }
+    finish() { printf '\033[H\033[2J<<<ODEI:RESULT:%s>>>\r\n\r\n$ what next?' "$1"; sleep 1000; }
+"#;
+
+fn job(world: &World, script: &str) -> Job {
+    let profile = r#"
+        name = "odd"
+        title = "an odd agent"
+        detect = { program = "sh" }
+        [pty]
+        command = ["sh"]
+        ready = ["what next?"]
+        busy = ["esc to interrupt"]
+        asks = ["may i"]
+        composer = "$"
+        [[pty.dialogs]]
+        shows = ["is this folder trusted?"]
+        choose = "yes"
+    "#;
+    let mut job = world.job(Runner::Pty, "");
+    let script = format!("{MENU}{COMPOSER}{script}");
+    job.agent.command = ["sh", "-c", &script, "sh"].map(str::to_owned).to_vec();
+    job.profile = Some(Profile::parse(profile).unwrap());
+    job.agent.profile = Some("odd".into());
+    job.ready_timeout = Some(Duration::from_millis(1));
+    job
+}
+
+fn terminals() -> Terminals {
+    Terminals::new().with_setup(Setup { quiet: Duration::from_millis(300), ..Setup::default() })
+}
+
+/// The question that comes next, with its options.
+async fn asked(session: &mut Session) -> (String, String, Vec<String>) {
+    loop {
+        match next(&mut session.signals).await {
+            Some(Signal::Asks { id, title, options, .. }) => return (id, title, options),
+            Some(Signal::Finished(_) | Signal::Failed { .. }) | None => panic!("it did not ask"),
+            Some(_) => {}
+        }
+    }
+}
+
+async fn finished(session: &mut Session) -> TurnResult {
+    loop {
+        match next(&mut session.signals).await {
+            Some(Signal::Finished(result)) => return *result,
+            Some(Signal::Failed { failure, .. }) => panic!("{failure:?}"),
+            Some(_) => {}
+            None => panic!("no end"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn b_23_a_dialog_that_the_profile_knows_is_answered_by_its_option_wherever_that_stands() {
+    let world = World::new();
+    let terminals = terminals();
+    let script = "option1='No, exit'; option2='Yes, I trust it'; menu 'Is this folder trusted?'; \
+                  [ $at = 2 ] || exit 1; compose; enter; finish trusted";
+    let mut job = job(&world, script);
+    // A person is asked only after a time that nobody waits for.
+    job.ready_timeout = Some(Duration::from_secs(600));
+    let mut session = start_in(job, &terminals);
+    let result = finished(&mut session).await;
+    assert_eq!(result.response.summary, "trusted");
+    terminals.end_all().await;
+}
+
+#[tokio::test]
+async fn b_13_a_terminals_permission_prompt_is_answered_from_the_inbox() {
+    let world = World::new();
+    let terminals = terminals();
+    let script = "compose; enter; option1='Yes'; option2='No'; menu 'May I run the tests?'; \
+                  echo $at > chosen; finish asked";
+    let mut job = job(&world, script);
+    job.ready_timeout = Some(Duration::from_secs(600));
+    let mut session = start_in(job, &terminals);
+    let (id, title, options) = asked(&mut session).await;
+    assert_eq!(
+        (title.as_str(), options),
+        ("May I run the tests?", vec!["Yes".into(), "No".into()])
+    );
+    assert!(session.reply(&id, "No"));
+    assert_eq!(finished(&mut session).await.response.summary, "asked");
+    assert_eq!(fs::read_to_string(world.work().join("chosen")).unwrap(), "2\n");
+    terminals.end_all().await;
+}
+
+#[tokio::test]
+async fn b_13_an_unknown_screen_is_shown_to_a_person_and_nothing_is_typed_into_it() {
+    let world = World::new();
+    let terminals = terminals();
+    let script = "option1='Try the new model'; option2='Stay with the old one'; menu 'News for you'; \
+                  echo $at > chosen; compose; enter; finish known";
+    let mut session = start_in(job(&world, script), &terminals);
+    let (id, _, options) = asked(&mut session).await;
+    assert_eq!(options, ["Try the new model", "Stay with the old one", "It is ready"]);
+    assert!(session.reply(&id, "stay with the old one"));
+    assert_eq!(finished(&mut session).await.response.summary, "known");
+    assert_eq!(fs::read_to_string(world.work().join("chosen")).unwrap(), "2\n");
+    terminals.end_all().await;
+}
+
+#[tokio::test]
+async fn b_06_a_prompt_is_ingested_when_its_composer_is_empty_and_enter_is_pressed_until_then() {
+    let world = World::new();
+    let terminals = terminals();
+    // It swallows two Enters, and draws something all the same.
+    let script = "compose; enter; printf '\\r\\nhmm'; enter; printf ' hmm'; enter; touch taken; finish taken";
+    let mut job = job(&world, script);
+    job.ready_timeout = Some(Duration::from_secs(600));
+    let mut session = start_in(job, &terminals);
+    let result = loop {
+        match next(&mut session.signals).await {
+            Some(Signal::Receipt(Receipt::Ingested)) => {
+                assert!(world.work().join("taken").exists(), "it was told too early");
+            }
+            Some(Signal::Finished(result)) => break result,
+            Some(Signal::Failed { failure, .. }) => panic!("{failure:?}"),
+            Some(_) => {}
+            None => panic!("no end"),
+        }
+    };
+    assert_eq!(result.response.summary, "taken");
+    terminals.end_all().await;
+}
