@@ -139,7 +139,8 @@ impl Found<'_> {
         if let Some(generations) = generations {
             self.generations(generations);
         }
-        powerless(loops, limits, retries, recovery, locks, alerts, council.as_ref());
+        self.recovery(recovery);
+        powerless(loops, limits, retries, locks, alerts, council.as_ref());
     }
 
     fn header(&mut self, header: &Header) {
@@ -261,6 +262,18 @@ impl Found<'_> {
         let place = format!("hooks[{number}] on {}", plain(on));
         self.command(place.clone(), command);
         env.iter().for_each(|name| self.add(Power::secret(place.clone(), name)));
+    }
+
+    fn recovery(&mut self, recovery: &Recovery) {
+        let Recovery { critical: _, rules } = recovery;
+        for (number, rule) in (1..).zip(rules) {
+            let RecoveryRule { to: _, on: _, action: _, target: _, default } = rule;
+            // An agent gets these in place of what was asked for.
+            for (name, value) in default {
+                let place = format!("recovery.rules[{number}].default.{}", plain(name));
+                self.text(place, &value.to_string());
+            }
+        }
     }
 
     fn generations(&mut self, generations: &GenerationRules) {
@@ -431,7 +444,6 @@ fn powerless(
     loops: &[Loop],
     limits: &Limits,
     retries: &Retries,
-    recovery: &Recovery,
     locks: &LockRules,
     alerts: &AlertRules,
     council: Option<&CouncilRules>,
@@ -450,8 +462,6 @@ fn powerless(
         answer_timeout: _,
     } = limits;
     let Retries { max: _, backoff: _, max_backoff: _, jitter: _ } = retries;
-    let Recovery { critical: _, rules } = recovery;
-    for RecoveryRule { to: _, on: _, action: _, target: _, default: _ } in rules {}
     let LockRules { on_conflict: _, lease: _, wait: _ } = locks;
     let AlertRules { failed, escalated, circular_blocked, duration_ms_p95 } = alerts;
     for Threshold { above: _, within: _ } in [failed, escalated, circular_blocked, duration_ms_p95]

@@ -116,6 +116,10 @@ context = "data/context.json"
 max_runs = 100
 max_cost = 250
 
+[[recovery.rules]]
+action = "fallback_default"
+default = { tone = "calm, and run this" }
+
 [budget]
 money = 20
 time = "2h"
@@ -166,6 +170,7 @@ fn b_20_everything_that_can_act_read_be_reached_or_reach_out_is_shown() {
         "notify.ntfy: https://ntfy.example/team",
         "notify.webhook.secret_env: $WEBHOOK_SECRET",
         "notify.webhook: https://hook.example/in",
+        "recovery.rules[1].default.tone: '\"calm, and run this\"'",
         "routes[1] writer → far: 'It knows'",
         "self.build: make",
         "self.program: bin/own",
