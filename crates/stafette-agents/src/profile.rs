@@ -24,7 +24,7 @@ use stafette_core::{Failure, FailureKind, Millis, Time};
 
 pub use dialog::{Answer, Dialog, Press};
 pub use library::{Broken, Library, installed, on_path};
-pub use mcp::{McpServer, McpSetup};
+pub use mcp::{McpServer, McpSetup, config_file};
 pub(crate) use mcp::{knows_tools, lay, server, setup};
 pub use price::{Price, Rate};
 pub(crate) use reset::reset_value;
@@ -291,6 +291,8 @@ pub struct Sandbox {
     /// The folders of its own state, which it may change: `~/…`, or `$NAME` for the value of a
     /// variable.
     pub state: Vec<String>,
+    /// True if the program was seen at work inside: `init` writes `sandbox = "auto"` for it.
+    pub proven: bool,
 }
 
 /// The rules for reading a program's JSON.

@@ -9,7 +9,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use stafette_agents::profile::{Profile, on_path};
+use stafette_agents::profile::{Profile, config_file, on_path};
 use stafette_agents::{Confined, Job};
 use stafette_core::RunId;
 use stafette_core::change::{AUTOMATION, is_lever, is_starter};
@@ -82,7 +82,9 @@ pub(crate) fn confine(
         },
     });
     policy.read.extend(programs(settings, job, &home));
+    policy.read.extend(config_file(job));
     policy.closed.extend(settings.closed.iter().cloned());
+    policy.hidden.extend(other_projects(&settings.state));
     let launcher: [OsString; 2] = [settings.program.clone().into(), "sandboxed".into()];
     let bubblewrap = find_bubblewrap();
     let prepared = prepare(mode, &policy, &launcher, &scratch, &job.folder, bubblewrap.as_deref())?;
@@ -94,6 +96,14 @@ pub(crate) fn confine(
         };
         (confined, Confinement { is_strict: mode == Mode::Strict, prepared })
     }))
+}
+
+/// The state folders of the user's other projects, in which their sockets are: this agent is nobody
+/// there.
+fn other_projects(state: &Path) -> Vec<PathBuf> {
+    let beside = state.parent().map(std::fs::read_dir).into_iter().flatten().flatten().flatten();
+    let others = beside.map(|entry| entry.path()).filter(|path| path != state);
+    others.filter(|path| path.join("project.json").is_file()).collect()
 }
 
 /// The paths in a folder that make agents start programs. Some are reserved where they are missing.
@@ -174,6 +184,9 @@ fn programs(settings: &Settings, job: &Job, home: &Path) -> Vec<PathBuf> {
         for program in [program, real] {
             let beside = program.parent().filter(|folder| !home.starts_with(folder));
             places.extend(beside.map(Path::to_owned));
+            // A program of npm needs the packages that were installed with it.
+            let packages = program.ancestors().filter(|folder| folder.ends_with("node_modules"));
+            places.extend(packages.last().map(Path::to_owned));
             places.push(program);
         }
     }

@@ -49,6 +49,12 @@ pub(crate) fn setup(job: &Job) -> Option<McpSetup> {
     Some(profile.mcp.as_ref()?.setup(&server(job)?, &place))
 }
 
+/// The file that the agent of a job reads its servers from, if it reads one.
+#[must_use]
+pub fn config_file(job: &Job) -> Option<PathBuf> {
+    setup(job)?.file.map(|(path, _)| path)
+}
+
 /// True if the agent of a job has Stafette's tools.
 pub(crate) fn knows_tools(job: &Job) -> bool {
     match job.agent.runner {

@@ -24,7 +24,8 @@ impl Profile {
             acp,
             mcp,
             env: Env { pass, set },
-            sandbox: Sandbox { state },
+            // What `init` writes for it, which is shown before it is written.
+            sandbox: Sandbox { state, proven: _ },
             // How its output is read.
             stream: Stream { totals: _, input_includes_cached: _, rules: _ },
             quota: Quota { says: _ },

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 
-use crate::world::{World, gone, lives, program, until, until_so};
+use crate::world::{ECHO, World, gone, lives, program, state_of, until, until_so};
 
 const ONE: &str = r#"
 [workflow]
@@ -207,4 +207,47 @@ fn b_21_what_an_agent_leaves_behind_ends_with_its_daemon() {
     assert!(lives(pid), "the daemon takes it over");
     world.run(&["down"]).ok();
     gone(pid);
+}
+
+#[test]
+fn b_21_an_agent_is_no_person_at_another_project_of_its_user() {
+    for mode in ["off", "auto", "strict"] {
+        let world = World::new();
+        let other = world.home().join("other");
+        fs::create_dir_all(&other).expect("another project");
+        fs::write(other.join("stafette.toml"), ECHO).expect("a workflow");
+        let other_name = other.display().to_string();
+        world.run(&["up", "--project", &other_name]).ok();
+        let socket = state_of(world.home(), &other).join("daemon.sock");
+        world.write(
+            "stafette.toml",
+            &format!("{ONE}[limits]\ncooldown = 0\n")
+                .replace("runner = \"exec\"", &format!("runner = \"exec\"\nsandbox = \"{mode}\"")),
+        );
+        world.write(
+            "asks.sh",
+            "while [ ! -e alone ]; do sleep 0.01; done\n\
+             curl -s -o /dev/null -w '%{http_code}' --unix-socket \"$1\" -X POST \
+             -H 'Content-Type: application/json' --data '{\"name\":\"mine\",\"scope\":\"admin\"}' \
+             http://localhost/v1/tokens > said.new; mv said.new said\n",
+        );
+        world.write(
+            "a.sh",
+            &format!(
+                "cat > /dev/null\n(env -i PATH=\"$PATH\" setsid sh asks.sh {} > /dev/null 2>&1 &)\n\
+                 touch alone\nwhile [ ! -e said ]; do sleep 0.01; done\n",
+                socket.display()
+            ),
+        );
+        world.run(&["trust", "--yes"]).ok();
+        let run = world.run(&["run", "x"]);
+        let unable = run.out.contains("sandbox of a is strict");
+        let said = world.read("said");
+        // In a sandbox the socket is not there at all.
+        let refused = if mode == "off" { said == "401" } else { said == "000" };
+        assert!(unable || refused, "{mode}: {said} {run:?}");
+        let tokens = world.run(&["token", "list", "--json", "--project", &other_name]).ok();
+        assert_eq!(tokens.json(), serde_json::json!([]), "{mode}");
+        world.run(&["down", "--project", &other_name]).ok();
+    }
 }

@@ -105,6 +105,38 @@ impl Pair {
         self.world.run(&["trust", "--yes"]).ok();
     }
 
+    /// Writes a workflow with the agents as their profiles start them, in a sandbox, and trusts it.
+    /// Returns a `PATH` on which they are.
+    fn trust_in_sandbox(&self) -> String {
+        let bin = self.world.home().join("bin");
+        fs::create_dir_all(&bin).expect("a folder");
+        for cli in [&self.claude, &self.codex] {
+            std::os::unix::fs::symlink(&cli.program, bin.join(cli.cli.name())).expect("a link");
+        }
+        let agent = |name: &str, prompt: &str, cli: &Prepared, command: &str| {
+            format!(
+                "[agents.{name}]\nrunner = \"exec\"\nsandbox = \"auto\"\nprofile = \"{}\"\n\
+                 prompt = \"{prompt}\"\n{command}\nenv = {}\n",
+                cli.cli.name(),
+                json!(cli.names())
+            )
+        };
+        // Its own sandbox does not start inside of ours.
+        let codex = format!("command = {}", json!(self.codex.streamed()));
+        let workflow = [
+            "[workflow]\nname = \"pair\"\nentry = \"builder\"\ntrust_bare_frames = true\n"
+                .to_owned(),
+            agent("builder", "You build.", &self.claude, ""),
+            agent("reviewer", "You review.", &self.codex, &codex),
+            "[[routes]]\nfrom = \"builder\"\nto = \"reviewer\"\n\
+             [limits]\ncooldown = 0\naccept_timeout = \"5m\"\n[retries]\nmax = 1\n"
+                .to_owned(),
+        ];
+        self.world.write("stafette.toml", &workflow.concat());
+        self.world.run(&["trust", "--yes"]).ok();
+        format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default())
+    }
+
     /// The environment of both agents: what one of them may not see is left out for it.
     fn env(&self) -> Vec<(&str, &str)> {
         let all = self.claude.env.iter().chain(&self.codex.env);
@@ -178,6 +210,28 @@ fn s1_04_claude_code_hands_to_codex_without_a_terminal() {
         .filter_map(|exchange| exchange.ask.as_ref())
         .find(|ask| ask.dialect == Dialect::Responses && ask.prompt.contains("See plan.md"));
     assert!(review.is_some_and(|ask| ask.prompt.contains("Add a login")), "{review:?}");
+}
+
+#[test]
+fn b_08_claude_code_hands_to_codex_inside_the_sandbox() {
+    let pair = Pair::new([]);
+    let path = pair.trust_in_sandbox();
+    let mut env = pair.env();
+    env.push(("PATH", &path));
+    let run = ["run", "--foreground", "Add a login", "--json"];
+    let said = pair.world.run_with(&run, b"", &env).ok();
+    assert_eq!(said.json()["status"], "succeeded", "{said:?}");
+    assert_eq!(pair.world.read("plan.md"), "1. Build it.\n", "written by Claude Code's own tool");
+    assert_eq!(pair.world.read("reviewed.md"), "1. Build it.\n", "by a command that Codex ran");
+    assert_eq!(pair.reviewed()["handoff"]["offer"]["summary"], "See plan.md");
+    // Both were inside.
+    let listed = pair.world.run(&["trust", "--list"]).ok().out;
+    assert_eq!(listed.matches("auto: as much as the system can enforce").count(), 2, "{listed}");
+    // Claude Code had our tools there.
+    let exchanges = pair.model.exchanges();
+    let mut asks = exchanges.iter().filter_map(|exchange| exchange.ask.as_ref());
+    let tools = asks.find(|ask| ask.prompt.contains("You build.")).map(|ask| ask.tools.join(" "));
+    assert!(tools.is_some_and(|tools| tools.contains("mcp__stafette__complete")));
 }
 
 #[test]
