@@ -16,7 +16,7 @@ use crate::state;
 pub(crate) const WORKFLOW: &str = "stafette.toml";
 
 /// The largest workflow, script or other text that is read, in bytes.
-const LARGEST: u64 = 16 << 20;
+pub(crate) const LARGEST: u64 = 16 << 20;
 
 /// A folder with a workflow.
 #[derive(Clone, Debug)]

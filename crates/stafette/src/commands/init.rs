@@ -5,14 +5,17 @@ use std::path::Path;
 
 use serde_json::json;
 use similar::TextDiff;
-use stafette_agents::profile::Library;
+use stafette_agents::profile::{Library, Profile};
 use stafette_core::command;
 
 use super::Context;
 use crate::cli::{self, Template};
 use crate::exit::{Exit, Failure};
-use crate::project::{Project, WORKFLOW};
+use crate::project::{LARGEST, Project, WORKFLOW};
 use crate::trust;
+
+/// The file that keeps the daemon's lock out of the repository.
+const IGNORED: &str = ".gitignore";
 
 pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Failure> {
     let root = context.project.clone().unwrap_or_else(|| ".".into());
@@ -20,11 +23,12 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
         Failure::usage(format!("There is no folder {}", root.display())).because(&error)
     })?;
     let file = root.join(WORKFLOW);
-    let old = fs::read_to_string(&file).unwrap_or_default();
-    if file.exists() && !arguments.force {
+    if file.symlink_metadata().is_ok() && !arguments.force {
         return Err(Failure::usage(format!("{} is there already", file.display()))
             .fix("change it by hand, or replace it with --force"));
     }
+    check(&root, WORKFLOW)?;
+    let old = stafette_disk::read_text(&file, LARGEST).unwrap_or_default();
     if arguments.scripted && arguments.template != Template::Phases {
         return Err(Failure::usage("Only the template `phases` comes with scripts")
             .fix("add --template phases, or leave --scripted out"));
@@ -35,6 +39,9 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
     };
     let new = fill(template(arguments.template), &agent);
     let samples = samples(&root, arguments);
+    for name in samples.iter().map(|(name, _)| *name).chain([IGNORED]) {
+        check(&root, name)?;
+    }
     let output = context.output;
     if !output.json {
         for line in found(&root, &agent) {
@@ -51,17 +58,9 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
         output.say("nothing was written");
         return Ok(Exit::Failed);
     }
-    fs::write(&file, &new).map_err(|error| {
-        Failure::failed(format!("{} cannot be written", file.display())).because(&error)
-    })?;
+    write(&root, WORKFLOW, &new)?;
     for (name, text) in &samples {
-        let write = |path: &Path| {
-            path.parent().map(fs::create_dir_all).transpose()?;
-            fs::write(path, text)
-        };
-        write(&root.join(name)).map_err(|error| {
-            Failure::failed(format!("{name} cannot be written")).because(&error)
-        })?;
+        write(&root, name, text)?;
     }
     let ignored = ignore(&root)?;
     let project = Project { root, database: None };
@@ -110,14 +109,49 @@ fn samples(root: &Path, arguments: &cli::Init) -> Vec<(&'static str, &'static st
         ],
         (Template::Feature | Template::Phases | Template::Council, _) => Vec::new(),
     };
-    samples.retain(|(name, _)| !root.join(name).exists());
+    samples.retain(|(name, _)| root.join(name).symlink_metadata().is_err());
     samples
+}
+
+/// Checks that a file of the project is a file, or missing, and that no link leads elsewhere: a
+/// repository may have brought one along.
+fn check(root: &Path, name: &str) -> Result<(), Failure> {
+    let refused = |path: &Path, why: &str| {
+        Err(Failure::usage(format!("{} is not written to", path.display()))
+            .why(why)
+            .fix("look at what it is, and remove it"))
+    };
+    let mut path = root.to_owned();
+    for part in Path::new(name).components() {
+        path.push(part);
+        let is_folder = path != root.join(name);
+        match path.symlink_metadata() {
+            Ok(found) if found.is_symlink() => return refused(&path, "it is a link"),
+            Ok(found) if is_folder && !found.is_dir() => return refused(&path, "it is no folder"),
+            Ok(found) if !is_folder && !found.is_file() => {
+                return refused(&path, "it is not a regular file");
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file of the project, in place of what is there.
+fn write(root: &Path, name: &str, text: &str) -> Result<(), Failure> {
+    check(root, name)?;
+    let path = root.join(name);
+    let written =
+        path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, text));
+    written.map_err(|error| {
+        Failure::failed(format!("{} cannot be written", path.display())).because(&error)
+    })
 }
 
 /// The program that runs the agents.
 enum Choice {
     Scripts,
-    Profile(String),
+    Profile { name: String, is_proven: bool },
     Command(Vec<String>),
 }
 
@@ -126,29 +160,33 @@ impl Choice {
     fn of(arguments: &cli::Init, library: &Library) -> Result<Self, Failure> {
         let Some(named) = &arguments.agent else {
             let first = library.installed().chain(library.all()).next();
-            let name = first.map(|profile| profile.name.clone());
-            return Ok(Choice::Profile(name.unwrap_or_else(|| "claude".to_owned())));
+            return first.map(Choice::known).ok_or_else(|| Failure::failed("No agent is known"));
         };
         let words: Vec<String> = named.split_whitespace().map(str::to_owned).collect();
         match words.as_slice() {
             [] => Err(Failure::usage("The agent's command is empty")),
-            [name] if library.get(name).is_some_and(|profile| profile.exec.is_some()) => {
-                Ok(Choice::Profile(name.clone()))
+            [name] => {
+                let known = library.get(name).filter(|profile| profile.exec.is_some());
+                Ok(known.map_or(Choice::Command(words), Choice::known))
             }
             _ => Ok(Choice::Command(words)),
         }
     }
 
+    fn known(profile: &Profile) -> Self {
+        Choice::Profile { name: profile.name.clone(), is_proven: profile.sandbox.proven }
+    }
+
     fn profile(&self) -> Option<&str> {
         match self {
-            Choice::Profile(name) => Some(name),
+            Choice::Profile { name, .. } => Some(name),
             Choice::Command(_) | Choice::Scripts => None,
         }
     }
 
     fn words(&self) -> Vec<String> {
         match self {
-            Choice::Profile(name) => vec![name.clone()],
+            Choice::Profile { name, .. } => vec![name.clone()],
             Choice::Command(words) => words.clone(),
             Choice::Scripts => vec!["scripts".to_owned()],
         }
@@ -158,7 +196,14 @@ impl Choice {
     fn lines(&self, name: &str) -> String {
         match self {
             Choice::Scripts => format!("script = \"scripts/{name}.toml\""),
-            Choice::Profile(name) => format!("profile = {name:?}"),
+            Choice::Profile { name, is_proven: true } => {
+                format!("profile = {name:?}\nsandbox = \"auto\"")
+            }
+            Choice::Profile { name, is_proven: false } => {
+                format!(
+                    "profile = {name:?}\n# sandbox = \"auto\" would keep it from your keys: docs/sandbox.md"
+                )
+            }
             Choice::Command(words) => {
                 let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
                 let by_argument = words.iter().any(|word| word.contains("{prompt}"));
@@ -166,7 +211,10 @@ impl Choice {
                 // Whether it knows of handoffs, only its user can tell.
                 let note =
                     "\n# result = \"exit\" if exit status 0 alone means that the work is done";
-                format!("command = [{}]{via}{note}", quoted.join(", "))
+                // It sees its project, the system's programs, and nothing else of the home.
+                let sandbox =
+                    "\nsandbox = \"auto\" # \"off\" if it needs more of your home than the project";
+                format!("command = [{}]{via}{sandbox}{note}", quoted.join(", "))
             }
         }
     }
@@ -183,7 +231,7 @@ fn fill(template: &str, agent: &Choice) -> String {
         let line = match agent {
             Choice::Scripts if line.starts_with("result = ") => continue,
             Choice::Scripts => line.replace("runner = \"exec\"", "runner = \"scripted\""),
-            Choice::Profile(_) | Choice::Command(_) => line.to_owned(),
+            Choice::Profile { .. } | Choice::Command(_) => line.to_owned(),
         };
         let line = line.replace("profile = \"@agent@\"", &agent.lines(name));
         // An empty line stays empty.
@@ -216,15 +264,11 @@ fn found(root: &Path, agent: &Choice) -> Vec<String> {
 
 /// Keeps the daemon's lock out of the repository.
 fn ignore(root: &Path) -> Result<bool, Failure> {
-    let file = root.join(".gitignore");
-    let text = fs::read_to_string(&file).unwrap_or_default();
+    let text = stafette_disk::read_text(&root.join(IGNORED), LARGEST).unwrap_or_default();
     if !root.join(".git").exists() || text.lines().any(|line| line.trim_matches('/') == ".stafette")
     {
         return Ok(false);
     }
     let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    fs::write(&file, format!("{text}{gap}/.stafette/\n")).map_err(|error| {
-        Failure::failed(format!("{} cannot be written", file.display())).because(&error)
-    })?;
-    Ok(true)
+    write(root, IGNORED, &format!("{text}{gap}/.stafette/\n")).map(|()| true)
 }

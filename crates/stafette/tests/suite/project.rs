@@ -1,5 +1,7 @@
 //! Setting a project up: init, trust, check, doctor.
 
+use std::fs;
+
 use crate::world::{ECHO, World, repository};
 
 #[test]
@@ -30,6 +32,61 @@ fn init_writes_the_profile_of_the_agent() {
     let written = world.read("stafette.toml");
     assert!(written.contains("command = [\"my-agent\", \"--ask\", \"{prompt}\"]"), "{written}");
     assert!(written.contains("prompt_via = \"argument\""), "{written}");
+}
+
+#[test]
+fn b_08_a_new_file_has_the_sandbox_for_agents_that_work_inside_and_for_commands() {
+    for (agent, line) in [
+        ("claude", "\nsandbox = \"auto\"\n"),
+        ("codex", "\n# sandbox = \"auto\" would"),
+        ("my-agent --ask {prompt}", "\nsandbox = \"auto\" # \"off\" if"),
+        ("aider", "\n# sandbox = \"auto\" would"),
+    ] {
+        let world = World::new();
+        world.run(&["init", "--agent", agent, "--yes"]).ok();
+        let written = world.read("stafette.toml");
+        assert_eq!(written.matches(line).count(), 4, "one for each agent, {agent}: {written}");
+        world.run(&["check"]).ok();
+    }
+    // A file that says nothing keeps its mode.
+    let listed = World::workflow(ECHO);
+    let listed = listed.run(&["trust", "--list"]).ok().out;
+    assert!(listed.contains("off: its processes have all rights of their user"), "{listed}");
+}
+
+#[test]
+fn b_20_init_follows_no_link_that_a_repository_brought_along() {
+    use std::os::unix::fs::symlink;
+    let outside = |world: &World| world.home().join("outside");
+    let init = ["init", "--agent", "true", "--yes", "--force"];
+    for name in ["stafette.toml", ".gitignore"] {
+        let world = World::new();
+        fs::create_dir_all(world.project().join(".git")).expect("a folder");
+        fs::write(outside(&world), "mine\n").expect("a file");
+        symlink(outside(&world), world.project().join(name)).expect("a link");
+        let said = world.run(&init);
+        assert!(said.code == 2 && said.err.contains("it is a link"), "{name}: {said:?}");
+        assert_eq!(fs::read_to_string(outside(&world)).expect("a file"), "mine\n");
+        assert!(!world.project().join("stafette.toml").is_file() || name == "stafette.toml");
+    }
+    // A link that leads nowhere is there already, too.
+    let world = World::new();
+    symlink(outside(&world), world.project().join("stafette.toml")).expect("a link");
+    assert_eq!(world.run(&["init", "--agent", "true", "--yes"]).code, 2);
+    assert!(!outside(&world).exists());
+    // A folder for the samples.
+    let world = World::new();
+    fs::create_dir_all(outside(&world)).expect("a folder");
+    symlink(outside(&world), world.project().join("scripts")).expect("a link");
+    let said = world.run(&["init", "--template", "phases", "--scripted", "--yes"]);
+    assert!(said.code == 2 && said.err.contains("it is a link"), "{said:?}");
+    assert_eq!(fs::read_dir(outside(&world)).expect("a folder").count(), 0);
+    // What is no file is not read: a pipe would never end.
+    let world = World::new();
+    let pipe = world.project().join("stafette.toml");
+    assert!(world.command("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    let said = world.run(&init);
+    assert!(said.code == 2 && said.err.contains("not a regular file"), "{said:?}");
 }
 
 /// A profile that a user brings along.
