@@ -3,7 +3,7 @@
 //! They find what a disk, a file system or a stray write did to a row, not what somebody did on
 //! purpose. Rows of older versions have none, and count as unchecked.
 
-use stafette_core::RunId;
+use stafette_model::RunId;
 
 use crate::{Entry, HandoffRow, LockEntry, LockRow, RunRow, Snapshot};
 
@@ -107,7 +107,7 @@ pub(crate) fn lock_book(version: u64, fence: u64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use stafette_core::{HandoffId, Time};
+    use stafette_model::{HandoffId, Time};
 
     use super::*;
     use crate::conformance;

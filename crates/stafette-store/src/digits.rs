@@ -1,6 +1,6 @@
 //! Finds a run by the digits that people type.
 
-use stafette_core::RunId;
+use stafette_model::RunId;
 
 /// Returns the digits without dashes and in lower case; `None` if they cannot be part of an id.
 pub(crate) fn typed(text: &str) -> Option<String> {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use stafette_core::{HandoffId, RunId};
+use stafette_model::{HandoffId, RunId};
 use thiserror::Error;
 
 /// Error of the backend. It can be cloned because one failed commit answers many writers.

@@ -1,6 +1,6 @@
 //! Full-text index: the interface of every backend.
 
-use stafette_core::{HandoffId, RunId, Time};
+use stafette_model::{HandoffId, RunId, Time};
 use thiserror::Error;
 
 use crate::{Fault, Reply};

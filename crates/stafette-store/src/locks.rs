@@ -1,6 +1,6 @@
 //! The lock table: one per store, written with a version as runs are with a sequence number.
 
-use stafette_core::Time;
+use stafette_model::Time;
 use thiserror::Error;
 
 use crate::AppendError;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use stafette_core::{HandoffId, RunId};
+use stafette_model::{HandoffId, RunId};
 
 use crate::digits;
 use crate::record::Page;

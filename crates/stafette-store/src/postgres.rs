@@ -27,7 +27,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stafette_core::{HandoffId, RunId};
+use stafette_model::{HandoffId, RunId};
 use tokio::sync::{mpsc, oneshot};
 
 use self::address::Address;

@@ -1,6 +1,6 @@
 //! Records that are written and read: entries, rows, snapshots.
 
-use stafette_core::{HandoffId, RunId, Time};
+use stafette_model::{HandoffId, RunId, Time};
 
 use crate::AppendError;
 

@@ -22,7 +22,7 @@ use std::thread;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use stafette_core::{HandoffId, RunId};
+use stafette_model::{HandoffId, RunId};
 use tokio::sync::{mpsc, oneshot};
 
 pub use self::find::SqliteFinder;

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use stafette_core::{HandoffId, RunId, Time};
+use stafette_model::{HandoffId, RunId, Time};
 
 use crate::{
     AppendError, Batch, Compacted, HandoffRow, Health, Loaded, LockBatch, LockEntry, LockError,

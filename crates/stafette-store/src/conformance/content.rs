@@ -1,6 +1,6 @@
 //! Test data: small runs that differ from each other.
 
-use stafette_core::{HandoffId, RunId, Time};
+use stafette_model::{HandoffId, RunId, Time};
 use uuid::Uuid;
 
 use crate::{Batch, Entry, HandoffRow, RunRow, Snapshot, Store};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stafette_core::Time;
+use stafette_model::Time;
 
 use crate::{LOCK_ENTRIES, LockBatch, LockEntry, LockError, LockRow, LockStore, Store};
 

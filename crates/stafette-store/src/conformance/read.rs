@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stafette_core::{HandoffId, RunId};
+use stafette_model::{HandoffId, RunId};
 
 use super::content::{Story, keep, run};
 use crate::{FIND_LIMIT, PAGE_BYTES, RunFilter, Store, Stored};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stafette_core::Time;
+use stafette_model::Time;
 
 use super::content::{Story, keep, run};
 use crate::{Removed, Retention, RunFilter, Snapshot, Store};

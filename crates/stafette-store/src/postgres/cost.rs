@@ -1,6 +1,6 @@
 //! Cost of each call, measured in pages that the server reads instead of time.
 
-use stafette_core::{HandoffId, Time};
+use stafette_model::{HandoffId, Time};
 use stafette_testkit::postgres::Shared;
 
 use super::fault::PostgresError;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stafette_core::Time;
+use stafette_model::Time;
 use tokio_postgres::Row;
 
 use super::fault::PostgresError;

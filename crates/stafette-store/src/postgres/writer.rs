@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use stafette_core::{HandoffId, RunId};
+use stafette_model::{HandoffId, RunId};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 

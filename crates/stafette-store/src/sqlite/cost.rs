@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::Connection;
-use stafette_core::{HandoffId, Time};
+use stafette_model::{HandoffId, Time};
 
 use super::{Options, open, query, upkeep, writer};
 use crate::conformance::{Story, run};

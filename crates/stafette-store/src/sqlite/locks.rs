@@ -1,7 +1,7 @@
 //! The tables of locks.
 
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
-use stafette_core::Time;
+use stafette_model::Time;
 
 use super::{fault, query};
 use crate::{Damage, LOCK_ENTRIES, LockBatch, LockEntry, LockError, LockRow, LockStore, checksum};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
-use stafette_core::{HandoffId, RunId, Time};
+use stafette_model::{HandoffId, RunId, Time};
 use uuid::Uuid;
 
 use super::fault;

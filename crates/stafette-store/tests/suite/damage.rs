@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use rusqlite::Connection;
-use stafette_core::{HandoffId, Time};
+use stafette_model::{HandoffId, Time};
 use stafette_store::conformance::{Story, run};
 use stafette_store::{
     Damage, HandoffRow, Loaded, LockBatch, LockEntry, LockRow, LockStore, Options, PostgresStore,
@@ -78,7 +78,7 @@ async fn read(store: &dyn Store) -> Vec<Result<Part, ReadError>> {
 
 async fn all_entries(
     store: &dyn Store,
-    run: stafette_core::RunId,
+    run: stafette_model::RunId,
 ) -> Result<Vec<Stored>, ReadError> {
     let mut all: Vec<Stored> = Vec::new();
     loop {

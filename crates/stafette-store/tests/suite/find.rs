@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stafette_core::{HandoffId, Time};
+use stafette_model::{HandoffId, Time};
 use stafette_store::conformance::{Story, run};
 use stafette_store::{Finder, PostgresStore, Retention, SqliteFinder, Store, Text};
 use stafette_testkit::postgres::Shared;

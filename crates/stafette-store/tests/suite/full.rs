@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use stafette_core::RunId;
+use stafette_model::RunId;
 use stafette_store::conformance::Story;
 use stafette_store::{AppendError, Batch, Options, Retention, SqliteStore, Store};
 

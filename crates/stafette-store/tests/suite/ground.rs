@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use stafette_core::Time;
+use stafette_model::Time;
 use stafette_store::conformance::Story;
 use stafette_store::{
     AppendError, LockBatch, LockEntry, LockError, Options, PostgresStore, ReadError, SqliteStore,

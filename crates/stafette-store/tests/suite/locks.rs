@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use stafette_core::Time;
+use stafette_model::Time;
 use stafette_store::{LockBatch, LockEntry, LockError, LockRow, Options, SqliteStore, Store};
 
 fn open(path: &Path) -> Arc<SqliteStore> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use stafette_core::Time;
+use stafette_model::Time;
 use stafette_store::conformance::{Story, run};
 use stafette_store::{
     AppendError, LockBatch, LockEntry, LockRow, PostgresOptions, PostgresStore, Store,
