@@ -156,6 +156,21 @@ pub enum Way {
     Cancelled,
 }
 
+impl Way {
+    /// Returns the name of the state that a handoff with this outcome ended in.
+    #[must_use]
+    pub fn word(self, outcome: Outcome) -> &'static str {
+        match (self, outcome) {
+            (Way::Expired, _) => "expired",
+            (Way::Cancelled, _) => "cancelled",
+            (Way::Answered, Outcome::Resolved) => "resolved",
+            (Way::Answered, Outcome::Partial) => "partial",
+            (Way::Answered, Outcome::Failed) => "failed",
+            (Way::Answered, Outcome::Escalated) => "escalated",
+        }
+    }
+}
+
 impl State {
     /// Returns the name of the state as shown to people.
     #[must_use]
@@ -167,14 +182,7 @@ impl State {
             State::Running(_) => "running",
             State::Undecided | State::Blocked { .. } => "blocked",
             State::Asked { .. } => "asked",
-            State::Closed(closing) => match (closing.way, closing.response.outcome) {
-                (Way::Expired, _) => "expired",
-                (Way::Cancelled, _) => "cancelled",
-                (Way::Answered, Outcome::Resolved) => "resolved",
-                (Way::Answered, Outcome::Partial) => "partial",
-                (Way::Answered, Outcome::Failed) => "failed",
-                (Way::Answered, Outcome::Escalated) => "escalated",
-            },
+            State::Closed(closing) => closing.way.word(closing.response.outcome),
         }
     }
 

@@ -37,6 +37,31 @@ pub struct DeadlockAlert {
     pub refused: LockId,
 }
 
+/// A place in the queue for a lock, released when it is dropped: a waiter that is gone must not hold
+/// up the others.
+#[derive(Debug)]
+pub struct QueuePlace {
+    engine: Engine,
+    id: LockId,
+    holder: Option<Holder>,
+}
+
+impl QueuePlace {
+    /// Leaves the place to its holder, who knows of it now.
+    pub fn keep(mut self) {
+        self.holder = None;
+    }
+}
+
+impl Drop for QueuePlace {
+    fn drop(&mut self) {
+        let Some(holder) = self.holder.take() else { return };
+        let (engine, id) = (self.engine.clone(), self.id);
+        // Fails if the place is gone already, which does not matter.
+        tokio::spawn(async move { engine.release_lock(id, holder).await });
+    }
+}
+
 impl Engine {
     /// All locks as they are now.
     #[must_use]
@@ -87,6 +112,12 @@ impl Engine {
     /// When the lock is lost, or another holder has it.
     pub async fn release_lock(&self, id: LockId, by: Holder) -> Result<(), EngineError> {
         self.ask_locks(Ask::Release { id, by }).await.map(drop)
+    }
+
+    /// Returns a guard that releases a place in the queue unless it is kept.
+    #[must_use]
+    pub fn queue_place(&self, id: LockId, holder: Holder) -> QueuePlace {
+        QueuePlace { engine: self.clone(), id, holder: Some(holder) }
     }
 
     /// Takes a lock from its holder. The caller has checked that this is permitted.

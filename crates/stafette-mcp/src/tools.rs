@@ -42,6 +42,7 @@ use stafette_engine::Right;
 
 use crate::ToolError;
 use crate::call_context::CallContext;
+use crate::turn_handle::{TurnHandle, Whose, short};
 
 pub(crate) use briefing::Briefing;
 

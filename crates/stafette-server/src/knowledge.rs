@@ -22,6 +22,11 @@ use crate::openapi::named;
 use crate::principal::Principal;
 use crate::{Edge, Problem};
 
+/// The number of items on a page, unless another is asked for.
+fn page() -> usize {
+    100
+}
+
 pub(crate) fn routes() -> ApiRouter<Edge> {
     let about =
         named("knowledge", Right::Shared, "knowledgeHealth", "How graph and calendar are doing");

@@ -14,7 +14,7 @@ use stafette_core::lock::{
     Refusal, Waiter,
 };
 use stafette_core::{Millis, TurnKey};
-use stafette_engine::{Caller, Engine, Right};
+use stafette_engine::{Caller, Right};
 
 use crate::openapi::named;
 use crate::principal::Principal;
@@ -281,27 +281,11 @@ async fn take(
     if let Answer::Waiting(waiter) = &answer {
         // A client that disconnects now does not know its place in the queue, so that dropping
         // frees it.
-        let mut place = Place { engine: edge.engine.clone(), id: waiter.id, holder: Some(holder) };
+        let place = edge.engine.queue_place(waiter.id, holder);
         answer = edge.engine.wait_lock(waiter.id, wait.into()).await?;
-        place.holder = None;
+        place.keep();
     }
     shown(&answer)
-}
-
-/// A place in the queue that its owner does not know yet; dropping it releases the place.
-struct Place {
-    engine: Engine,
-    id: LockId,
-    holder: Option<Holder>,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Some(holder) = self.holder.take() {
-            let (engine, id) = (self.engine.clone(), self.id);
-            tokio::spawn(async move { engine.release_lock(id, holder).await });
-        }
-    }
 }
 
 fn shown(answer: &Answer) -> Result<(StatusCode, Json<LockView>), Problem> {

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stafette_core::handoff::Way;
-use stafette_core::{Event, HandoffId, Offer, Outcome, Party, Recorded, RunId};
+use stafette_core::{Event, HandoffId, Offer, Party, Recorded, RunId};
 
 use super::{Batch, Entity, Handoff, NodeKey, Provenance, Relation, Write};
 
@@ -49,15 +48,7 @@ impl Mirror {
             }
             Event::HandoffClosed(event) => {
                 let mut node = self.open.remove(&event.handoff)?;
-                node.state = match (event.way, event.response.outcome) {
-                    (Way::Expired, _) => "expired",
-                    (Way::Cancelled, _) => "cancelled",
-                    (_, Outcome::Resolved) => "resolved",
-                    (_, Outcome::Partial) => "partial",
-                    (_, Outcome::Failed) => "failed",
-                    (_, Outcome::Escalated) => "escalated",
-                }
-                .to_owned();
+                node.state = event.way.word(event.response.outcome).to_owned();
                 node.seconds = Some(event.response.took.0 as f64 / 1000.0);
                 node.dollars = Some(event.response.usage.money.dollars());
                 let by = event.response.by.clone();

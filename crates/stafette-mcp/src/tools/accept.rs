@@ -3,12 +3,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stafette_core::Millis;
-use stafette_engine::Right;
 
-use super::{Briefing, Effect};
-use crate::ToolError;
-use crate::call_context::CallContext;
-use crate::turn_handle::{Whose, handoff};
+use super::{Briefing, CallContext, Effect, Right, ToolError, Whose};
+use crate::turn_handle::handoff;
 
 pub(super) struct Tool;
 

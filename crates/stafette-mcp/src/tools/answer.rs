@@ -3,11 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::{Fields, HandoffId, Input, Reply, RunId};
-use stafette_engine::Right;
 
-use super::Effect;
-use crate::ToolError;
-use crate::call_context::CallContext;
+use super::{CallContext, Effect, Right, ToolError};
 
 pub(super) struct Tool;
 

@@ -3,12 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::{Fields, Party, Priority, TurnOrder};
-use stafette_engine::Right;
 
-use super::Effect;
-use crate::ToolError;
-use crate::call_context::CallContext;
-use crate::turn_handle::{Whose, short};
+use super::{CallContext, Effect, Right, ToolError, Whose, short};
 
 pub(super) struct Tool;
 

@@ -3,13 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::Time;
-use stafette_engine::Right;
 use stafette_stages::WeekView;
 
-use super::Effect;
-use crate::ToolError;
-use crate::call_context::CallContext;
-use crate::turn_handle::Whose;
+use super::{CallContext, Effect, Right, ToolError, Whose};
 
 pub(super) struct Tool;
 

@@ -6,10 +6,7 @@ use serde_json::Value;
 use stafette_core::{Fields, Outcome, Party, Response, Usage};
 use stafette_engine::{Engine, EngineError, Right};
 
-use super::{Effect, report};
-use crate::ToolError;
-use crate::call_context::CallContext;
-use crate::turn_handle::{TurnHandle, Whose, short};
+use super::{CallContext, Effect, ToolError, TurnHandle, Whose, report, short};
 
 pub(super) struct Tool;
 

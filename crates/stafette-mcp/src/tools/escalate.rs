@@ -3,12 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stafette_core::{Kind, Millis, Offer, Party, Priority, Question, Reason};
-use stafette_engine::Right;
 
-use super::{Effect, handoff};
-use crate::ToolError;
-use crate::call_context::CallContext;
-use crate::turn_handle::Whose;
+use super::{CallContext, Effect, Right, ToolError, Whose, handoff};
 
 pub(super) struct Tool;
 

@@ -3,12 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::{Fields, Kind, MissingInput, Offer, Party, Priority, Reason};
-use stafette_engine::Right;
 
-use super::Effect;
-use crate::ToolError;
-use crate::call_context::CallContext;
-use crate::turn_handle::{TurnHandle, Whose, short};
+use super::{CallContext, Effect, Right, ToolError, TurnHandle, Whose, short};
 
 pub(super) struct Tool;
 

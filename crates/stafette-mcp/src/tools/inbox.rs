@@ -3,11 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::Handoff;
-use stafette_engine::Right;
 
-use super::Effect;
-use crate::ToolError;
-use crate::call_context::CallContext;
+use super::{CallContext, Effect, Right, ToolError};
 
 /// Maximum number of questions in the list.
 const QUESTIONS: usize = 50;

@@ -2,13 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_engine::Right;
 use stafette_knowledge::graph::NodeKey;
 
-use super::Effect;
-use crate::ToolError;
-use crate::call_context::CallContext;
-use crate::turn_handle::{Whose, short};
+use super::{CallContext, Effect, Right, ToolError, Whose, short};
 
 pub(super) struct Tool;
 

@@ -2,13 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_engine::Right;
 use stafette_stages::InsightView;
 
-use super::Effect;
-use crate::ToolError;
-use crate::call_context::CallContext;
-use crate::turn_handle::Whose;
+use super::{CallContext, Effect, Right, ToolError, Whose};
 
 /// Maximum number of insights.
 const MOST: usize = 50;

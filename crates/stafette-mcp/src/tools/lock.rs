@@ -6,13 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::Millis;
 use stafette_core::lock::{Answer as Given, Claim, Holder, LockId, Mode, OnConflict, Pattern};
-use stafette_engine::{Engine, Right};
 use tokio::time::Instant;
 
-use super::Effect;
-use crate::ToolError;
-use crate::call_context::CallContext;
-use crate::turn_handle::Whose;
+use super::{CallContext, Effect, Right, ToolError, Whose};
 
 /// Maximum wait in one call, in seconds.
 const LONGEST: u64 = 600;
@@ -116,24 +112,6 @@ impl super::Tool for Tool {
     }
 }
 
-/// A place in the queue, released when the waiter is dropped.
-struct Place {
-    engine: Engine,
-    id: LockId,
-    holder: Option<Holder>,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let Some(holder) = self.holder.take() else { return };
-        let (engine, id) = (self.engine.clone(), self.id);
-        tokio::spawn(async move {
-            // Fails if the place is gone already, which does not matter.
-            let _ = engine.release_lock(id, holder).await;
-        });
-    }
-}
-
 /// Waits for the lock, and reports progress from time to time.
 async fn wait(
     context: &CallContext,
@@ -141,7 +119,7 @@ async fn wait(
     holder: Holder,
     seconds: u64,
 ) -> Result<Given, ToolError> {
-    let mut place = Place { engine: context.engine.clone(), id, holder: Some(holder) };
+    let place = context.engine.queue_place(id, holder);
     let end = Instant::now() + Duration::from_secs(seconds);
     let mut step = 0;
     loop {
@@ -153,7 +131,7 @@ async fn wait(
             // A waiter whose time is up leaves the queue.
             waiting @ Given::Waiting(_) => return Ok(waiting),
             given => {
-                place.holder = None;
+                place.keep();
                 return Ok(given);
             }
         }

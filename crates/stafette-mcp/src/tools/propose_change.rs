@@ -4,12 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::change::{ChangeId, FileEdit, Proposal};
 use stafette_core::team::change::told;
-use stafette_engine::Right;
 
-use super::Effect;
-use crate::ToolError;
-use crate::call_context::CallContext;
-use crate::turn_handle::Whose;
+use super::{CallContext, Effect, Right, ToolError, Whose};
 
 pub(super) struct Tool;
 

@@ -2,12 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stafette_engine::Right;
 
-use super::{Effect, complete};
-use crate::ToolError;
-use crate::call_context::CallContext;
-use crate::turn_handle::Whose;
+use super::{CallContext, Effect, Right, ToolError, Whose, complete};
 
 pub(super) struct Tool;
 

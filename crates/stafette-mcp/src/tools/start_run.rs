@@ -3,11 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::Fields;
-use stafette_engine::Right;
 
-use super::{Effect, report};
-use crate::ToolError;
-use crate::call_context::CallContext;
+use super::{CallContext, Effect, Right, ToolError, report};
 
 pub(super) struct Tool;
 

@@ -4,9 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_engine::{HandoffRow, Right, RunView};
 
-use super::Effect;
-use crate::ToolError;
-use crate::call_context::CallContext;
+use super::{CallContext, Effect, ToolError};
 
 /// Maximum number of runs in the list.
 const RUNS: usize = 20;

@@ -2,14 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_engine::Right;
 use stafette_knowledge::graph::Node;
 use stafette_stages::TaskReport;
 
-use super::Effect;
-use crate::ToolError;
-use crate::call_context::CallContext;
-use crate::turn_handle::Whose;
+use super::{CallContext, Effect, Right, ToolError, Whose};
 
 pub(super) struct Tool;
 

@@ -3,12 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::lock::{LockId, NotALock};
-use stafette_engine::Right;
 
-use super::Effect;
-use crate::ToolError;
-use crate::call_context::CallContext;
-use crate::turn_handle::Whose;
+use super::{CallContext, Effect, Right, ToolError, Whose};
 
 pub(super) struct Tool;
 

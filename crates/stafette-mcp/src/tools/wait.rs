@@ -8,10 +8,7 @@ use stafette_core::{AgentName, Party, TurnOrder};
 use stafette_engine::{Right, Wanted};
 use tokio::time::{Instant, timeout_at};
 
-use super::Effect;
-use crate::ToolError;
-use crate::call_context::CallContext;
-use crate::turn_handle::{Whose, short};
+use super::{CallContext, Effect, ToolError, Whose, short};
 
 /// Maximum wait in one call, in seconds.
 const LONGEST: u64 = 600;

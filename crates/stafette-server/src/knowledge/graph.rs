@@ -81,7 +81,7 @@ struct Place {
     #[serde(default)]
     after: String,
     /// Maximum number of records, from 1 to 1000.
-    #[serde(default = "page")]
+    #[serde(default = "super::page")]
     limit: usize,
 }
 
@@ -140,12 +140,8 @@ struct Which {
     #[serde(default)]
     after: String,
     /// Maximum number of nodes, from 1 to 1000.
-    #[serde(default = "page")]
+    #[serde(default = "super::page")]
     limit: usize,
-}
-
-fn page() -> usize {
-    100
 }
 
 /// A page of nodes.
@@ -196,7 +192,7 @@ struct HowFar {
     #[serde(default = "one")]
     reach: u8,
     /// Maximum number of nodes, from 1 to 1000.
-    #[serde(default = "page")]
+    #[serde(default = "super::page")]
     limit: usize,
 }
 

@@ -70,12 +70,8 @@ struct Which {
     #[serde(default)]
     topic: String,
     /// Maximum number of insights, from 1 to 1000.
-    #[serde(default = "page")]
+    #[serde(default = "super::page")]
     limit: usize,
-}
-
-fn page() -> usize {
-    100
 }
 
 /// Insights of the project.

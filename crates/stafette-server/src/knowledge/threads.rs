@@ -50,12 +50,8 @@ struct Which {
     #[serde(default)]
     after: Option<String>,
     /// Maximum number of threads, from 1 to 500.
-    #[serde(default = "page")]
+    #[serde(default = "super::page")]
     limit: usize,
-}
-
-fn page() -> usize {
-    100
 }
 
 /// A page of threads.
@@ -94,7 +90,7 @@ struct Words {
     #[serde(default)]
     module: Option<String>,
     /// Maximum number of hits, from 1 to 500.
-    #[serde(default = "page")]
+    #[serde(default = "super::page")]
     limit: usize,
 }
 
@@ -129,7 +125,7 @@ struct From {
     #[serde(default)]
     after: u64,
     /// Maximum number of messages, from 1 to 500.
-    #[serde(default = "page")]
+    #[serde(default = "super::page")]
     limit: usize,
 }
 

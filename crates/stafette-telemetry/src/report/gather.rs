@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stafette_core::handoff::Way;
-use stafette_core::{Event, HandoffId, Offer, Outcome, Party, RunId, Time, Usage};
+use stafette_core::{Event, HandoffId, Offer, Party, RunId, Time, Usage};
 use stafette_engine::Stored;
 
 use crate::book::{Book, Fact};
@@ -138,15 +137,7 @@ impl Gathered {
                 let Some(row) = self.row(closed.handoff) else { return };
                 let response = &closed.response;
                 row.ended = Some(at);
-                row.state = match (closed.way, response.outcome) {
-                    (Way::Expired, _) => "expired",
-                    (Way::Cancelled, _) => "cancelled",
-                    (_, Outcome::Resolved) => "resolved",
-                    (_, Outcome::Partial) => "partial",
-                    (_, Outcome::Failed) => "failed",
-                    (_, Outcome::Escalated) => "escalated",
-                }
-                .into();
+                row.state = closed.way.word(response.outcome).into();
                 row.answer = match response.summary.is_empty() {
                     true => response.failure.clone().unwrap_or_default(),
                     false => response.summary.clone(),
