@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::team::change::{FILES_TOLD, FileNote, ProposedSet};
+use crate::team::order::WorkKey;
 use crate::{AgentName, HandoffId, Party, Reason, RunId, TurnOrder};
 
 pub use crate::workflow::changes::ChangeRules;
@@ -155,6 +156,18 @@ impl ChangeStatus {
         matches!(self, ChangeStatus::Applied | ChangeStatus::Validated)
     }
 
+    /// True if a person can still approve or reject the change.
+    #[must_use]
+    pub fn is_open(self) -> bool {
+        match self {
+            ChangeStatus::Pending
+            | ChangeStatus::Approved
+            | ChangeStatus::Refused
+            | ChangeStatus::Failed => true,
+            ChangeStatus::Applied | ChangeStatus::Validated | ChangeStatus::Undone => false,
+        }
+    }
+
     /// Returns the status as it is written on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -254,6 +267,9 @@ pub struct Proposal {
     /// True if it was read from plain output, which any printed file can imitate.
     #[serde(skip)]
     pub printed: bool,
+    /// True if the turn was given in order to revise that set.
+    #[serde(skip)]
+    pub granted: bool,
 }
 
 impl TurnOrder {
@@ -403,9 +419,9 @@ pub struct Change {
     /// The comments on the change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comments: Vec<Comment>,
-    /// True if the run has not yet received the latest update.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub untold: bool,
+    /// The order that was last carried out on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried: Option<WorkKey>,
 }
 
 fn first() -> u32 {

@@ -75,4 +75,8 @@ pub enum Ignored {
     NoListener,
     /// The state is already as requested, or the input is empty.
     Unchanged,
+    /// Something else is being done with it.
+    Busy,
+    /// It was revised since the sender has seen it.
+    Revised,
 }

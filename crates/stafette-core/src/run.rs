@@ -43,6 +43,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::handoff::{Outcome, Response, State};
+use crate::team::order::Order;
 use crate::team::{self, Team};
 use crate::trace::Traceparent;
 use crate::{
@@ -315,6 +316,19 @@ impl Run {
         turn::order(self, handoff)
     }
 
+    /// Returns the work besides turns that should be under way, also after the end of the run. The
+    /// engine starts what it has not started yet.
+    #[must_use]
+    pub fn orders(&self) -> Vec<Order> {
+        team::orders(self)
+    }
+
+    /// True if the run has ended and nothing more is to be done for it.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.status().is_final() && self.orders().is_empty()
+    }
+
     /// Returns the latest time for the next [`Input::Tick`].
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
@@ -532,6 +546,7 @@ fn after_the_end(draft: &mut Draft, input: Input) -> Reply {
     match input {
         Input::Team(input) => team::input(draft, input),
         Input::Finish { turn, result } => finish::keep_late(draft, turn, *result),
+        Input::Cancel { .. } => team::cancel(draft),
         _ => Reply::Ignored(Ignored::Ended),
     }
 }

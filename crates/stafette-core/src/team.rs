@@ -9,6 +9,7 @@
 pub mod change;
 pub mod council;
 pub mod generation;
+pub mod order;
 pub mod phase;
 
 use std::collections::BTreeMap;
@@ -21,12 +22,13 @@ use crate::handoff::Constraints;
 use crate::run::answer::Answer;
 use crate::run::close::HandoffClosed;
 use crate::{
-    Draft, Event, Fields, Handoff, HandoffId, Offer, Party, Reply, Response, Run, Time, TurnKey,
-    TurnResult,
+    Draft, Event, Fields, Handoff, HandoffId, Ignored, Offer, Party, Reply, Response, Run, Time,
+    TurnKey, TurnResult,
 };
-use change::{ChangeWork, ProposedSet};
+use change::{ChangeWork, Hand, ProposedSet};
 use council::vote::Vote;
 use generation::{ChangeCounts, Lineage};
+use order::{DoneOrders, Order, OrderDone, OrderKey, WorkKey};
 
 pub use generation::Awaited;
 use phase::Measured;
@@ -73,6 +75,9 @@ pub(crate) trait Coordinator: Sync {
     /// Carries out everything that needs no further input.
     fn advance(&self, _: &mut Draft) {}
 
+    /// Adds the work in the world that is to be done now.
+    fn orders(&self, _: &Run, _: &mut Vec<Order>) {}
+
     /// Updates the coordinator's own state from an event of the kernel.
     fn follow(&self, _: &mut Run, _: &Event) {}
 }
@@ -101,6 +106,9 @@ pub struct Team {
     /// The position of the run among the generations of its team, if it has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lineage: Option<Box<Lineage>>,
+    /// The orders that a run gives once, and that are done.
+    #[serde(default, skip_serializing_if = "DoneOrders::is_none")]
+    pub done: DoneOrders,
 }
 
 /// The initial state of a run besides its request.
@@ -196,25 +204,47 @@ pub enum TeamInput {
         /// The comment and its place.
         comment: Comment,
     },
+    /// A person's decision about a set.
+    DecideChange {
+        /// The set that is approved or rejected.
+        change: ChangeId,
+        /// The revision that the person has seen; `None` stands for the latest.
+        revision: Option<u32>,
+        /// The decision: `approved` or `refused`.
+        status: ChangeStatus,
+        /// The name of the person.
+        by: String,
+        /// The reason, in the person's words.
+        note: String,
+    },
     /// A request to apply a set to the project, or to undo it.
     OrderChange {
         /// The set to apply or undo.
         change: ChangeId,
+        /// The revision that the requester has seen; `None` stands for the latest.
+        revision: Option<u32>,
         /// The action that is requested.
         work: ChangeWork,
-        /// The name of the requester.
-        by: String,
+        /// The requester.
+        by: Hand,
     },
-    /// The status of a set changed: approved, rejected, applied or undone.
+    /// The outcome for a set: of an order, or of one for another set that it was taken back with.
     SettleChange {
-        /// The set whose status changed.
+        /// The set that it is about.
         change: ChangeId,
-        /// The new status of the set.
+        /// The order that it is the outcome of.
+        order: WorkKey,
+        /// The status of the set.
         status: ChangeStatus,
-        /// Who made the decision.
+        /// The name of the requester.
         by: String,
         /// Details, such as the cause of a failure.
         note: String,
+    },
+    /// An order was carried out.
+    OrderDone {
+        /// The identity of the order.
+        order: OrderKey,
     },
     /// A person leaves a note for the next generation.
     Note {
@@ -244,6 +274,7 @@ pub enum TeamEvent {
     ChangeReturned(change::ChangeReturned),
     ChangeOrdered(change::ChangeOrdered),
     ChangeSettled(change::ChangeSettled),
+    OrderDone(OrderDone),
     CouncilOpened(Box<council::CouncilOpened>),
     CouncilHeard(Box<council::CouncilHeard>),
     CouncilConcluded(Box<council::CouncilConcluded>),
@@ -254,7 +285,7 @@ pub enum TeamEvent {
 
 impl TeamEvent {
     /// The names of all variants.
-    pub const NAMES: [&str; 14] = [
+    pub const NAMES: [&str; 15] = [
         "phase_begun",
         "phase_ended",
         "turn_measured",
@@ -263,6 +294,7 @@ impl TeamEvent {
         "change_returned",
         "change_ordered",
         "change_settled",
+        "order_done",
         "council_opened",
         "council_heard",
         "council_concluded",
@@ -283,6 +315,7 @@ impl TeamEvent {
             TeamEvent::ChangeReturned(_) => "change_returned",
             TeamEvent::ChangeOrdered(_) => "change_ordered",
             TeamEvent::ChangeSettled(_) => "change_settled",
+            TeamEvent::OrderDone(_) => "order_done",
             TeamEvent::CouncilOpened(_) => "council_opened",
             TeamEvent::CouncilHeard(_) => "council_heard",
             TeamEvent::CouncilConcluded(_) => "council_concluded",
@@ -308,6 +341,7 @@ impl TeamEvent {
             TeamEvent::CouncilReopened(e) => Some(e.handoff),
             TeamEvent::PhaseBegun(_)
             | TeamEvent::PhaseEnded(_)
+            | TeamEvent::OrderDone(_)
             | TeamEvent::NoteLeft(_)
             | TeamEvent::GenerationHandedOver(_) => None,
         }
@@ -398,13 +432,34 @@ pub(crate) fn input(draft: &mut Draft, input: TeamInput) -> Reply {
     match input {
         TeamInput::ProposeChange { turn, set } => change::propose_set(draft, turn, *set),
         TeamInput::CommentChange { change, comment } => change::comment(draft, change, comment),
-        TeamInput::OrderChange { change, work, by } => change::order(draft, change, work, by),
-        TeamInput::SettleChange { change, status, by, note } => {
-            change::settle(draft, change, status, by, note)
+        TeamInput::DecideChange { change, revision, status, by, note } => {
+            change::decide(draft, change, revision, status, by, note)
         }
+        TeamInput::OrderChange { change, revision, work, by } => {
+            change::order(draft, change, revision, work, by)
+        }
+        TeamInput::SettleChange { change, order, status, by, note } => {
+            change::settle(draft, change, order, status, by, note)
+        }
+        TeamInput::OrderDone { order } => order::done(draft, order),
         TeamInput::Note { text, by } => generation::note::decide(draft, &text, by),
         TeamInput::HandOver { changes } => generation::hand_over::decide(draft, &changes),
     }
+}
+
+/// Cancels what would follow a run that has ended.
+pub(crate) fn cancel(draft: &mut Draft) -> Reply {
+    match order::done(draft, OrderKey::Begin) {
+        Reply::Recorded => Reply::Recorded,
+        _ => Reply::Ignored(Ignored::Ended),
+    }
+}
+
+/// Returns the work in the world that is to be done now.
+pub(crate) fn orders(run: &Run) -> Vec<Order> {
+    let mut orders = Vec::new();
+    COORDINATORS.iter().for_each(|it| it.orders(run, &mut orders));
+    orders
 }
 
 pub(crate) fn advance(draft: &mut Draft) {
@@ -425,6 +480,7 @@ pub(crate) fn apply(run: &mut Run, at: Time, event: &Event) {
         TeamEvent::ChangeReturned(e) => e.apply(run),
         TeamEvent::ChangeOrdered(e) => e.apply(run),
         TeamEvent::ChangeSettled(e) => e.apply(run),
+        TeamEvent::OrderDone(e) => e.apply(run),
         TeamEvent::CouncilOpened(e) => e.apply(run),
         TeamEvent::CouncilHeard(e) => e.apply(run),
         TeamEvent::CouncilConcluded(e) => e.apply(run),
@@ -437,6 +493,7 @@ pub(crate) fn apply(run: &mut Run, at: Time, event: &Event) {
 /// Resets the state of a forked run that belongs to the original run.
 pub(crate) fn forked(team: &mut Team) {
     team.changes.clear();
+    team.done = DoneOrders { imported: true, ..DoneOrders::default() };
     if let Some(lineage) = &mut team.lineage {
         // The series continues in the original run; a fork does not start a second one.
         lineage.plan = None;

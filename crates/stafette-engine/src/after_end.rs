@@ -3,7 +3,7 @@
 use stafette_core::{Input, Reply, RunId};
 use stafette_store::AppendError;
 
-use crate::changes::mirror;
+use crate::task::First;
 use crate::{Driver, Engine, EngineError, clock, crash};
 
 /// Attempts to write to a run that has ended while another writer keeps changing it.
@@ -11,7 +11,7 @@ const TRIES: usize = 8;
 
 impl Engine {
     /// Gives an input to a run, also to one that has ended: no task lives for that any more, so it
-    /// goes to the store directly.
+    /// goes to the store directly. If that orders something, the run gets a task again.
     pub(crate) async fn record(&self, run: RunId, input: Input) -> Result<Reply, EngineError> {
         // No task redacts the inputs of a run that has ended.
         let input = self.redacted(input);
@@ -37,8 +37,10 @@ impl Engine {
             match self.store().append(step.batch()).await {
                 Ok(position) => {
                     crash::point();
-                    mirror(self.settings(), &step.events).await;
                     self.bump(position);
+                    if !step.orders().is_empty() {
+                        self.spawn(driver, First::Stored(Box::new(step)));
+                    }
                     return Ok(reply);
                 }
                 Err(AppendError::Conflict { .. }) if tries < TRIES => tries += 1,

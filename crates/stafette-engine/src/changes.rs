@@ -1,26 +1,29 @@
 //! Changes of the project's own files: proposed, approved, applied and rolled back.
 //!
-//! A set is stored beside the runs, and its run records its progress. A person's decision is
-//! recorded first and then written to the set; a proposal, and the outcome of an attempt to apply
-//! it or roll it back, is stored first, marked as unreported, and then recorded. Either way the
-//! next daemon completes the missing half when it starts.
+//! The contents of a set are stored beside the runs, in a record of its own; what becomes of it is
+//! recorded in its run. To apply it or to take it back is an order of that run, and so is to note in
+//! the record what people said: the record holds nothing that its run does not know, or it belongs
+//! to no run.
 
 mod hold;
 mod review;
 mod talk;
-pub mod telling;
+mod work;
 
-use stafette_core::change::{Author, Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
+use stafette_agents::end_left_behind;
+use stafette_core::change::{Author, Change, ChangeRules, Proposal};
 use stafette_core::redact::Redact;
-use stafette_core::{Event, Recorded, Run, TeamEvent, TurnOrder};
+use stafette_core::{Run, TurnOrder};
+use stafette_workspace::changes::mark;
 use stafette_workspace::{ChangeError, Changes, Worktree, WorktreeError, Worktrees};
 use thiserror::Error;
 
 use crate::engine::Settings;
 use crate::{Engine, EngineError};
 
-pub use hold::Hand;
+pub use stafette_core::team::change::Hand;
 pub use talk::Heard;
+pub(crate) use work::Requests;
 
 impl Engine {
     /// Runs an operation on the project's changes. It completes even if the caller goes away, and
@@ -37,6 +40,20 @@ impl Engine {
         F: Future<Output = Result<T, ChangeError>>,
     {
         with(self.settings(), work).await
+    }
+}
+
+impl Engine {
+    /// Finishes or rolls back what a crash has left half-done in the project.
+    pub(crate) async fn recover_changes(&self) {
+        if !self.settings().state.join("changes").is_dir() {
+            return;
+        }
+        // A command that outlived its daemon would write to files that are being repaired.
+        end_left_behind(&mark(&self.settings().project)).await;
+        if let Err(error) = self.changes(async |changes| changes.recover().await).await {
+            tracing::error!(%error, "changes cannot be recovered");
+        }
     }
 }
 
@@ -80,68 +97,11 @@ pub(crate) async fn take_in(
         person: String::new(),
     };
     proposal.revises = proposal.revises.or_else(|| order.revises());
+    proposal.granted = proposal.revises.is_some() && proposal.revises == order.revises();
     // It is written to disk before the run receives it.
     proposal.reason.redact(&settings.redactor);
     let rules = rules.clone();
     with(settings, async move |changes| changes.propose(proposal, &rules).await).await
-}
-
-/// Marks that the run knows a change in its present state. If that fails, it is reported again
-/// later.
-pub(crate) async fn told(settings: &Settings, change: Change) {
-    let told = with(settings, async move |changes| changes.told(&change).await).await;
-    if let Err(error) = told {
-        tracing::warn!(%error, "a change will be told again");
-    }
-}
-
-/// Writes to the sets the decisions that people recorded in the run.
-pub(crate) async fn mirror(settings: &Settings, events: &[Recorded]) {
-    let word = |event: &Event| match event {
-        Event::Team(TeamEvent::ChangeSettled(settled)) => {
-            matches!(settled.status, ChangeStatus::Approved | ChangeStatus::Refused)
-        }
-        Event::Team(TeamEvent::ChangeCommented(_)) => true,
-        _ => false,
-    };
-    let words = events.iter().map(|recorded| &recorded.event).filter(|event| word(event));
-    let words: Vec<Event> = words.cloned().collect();
-    if words.is_empty() {
-        return;
-    }
-    let written = with(settings, async move |changes| {
-        for event in &words {
-            match event {
-                Event::Team(TeamEvent::ChangeSettled(settled)) => {
-                    follow(&changes, settled.change, settled.status, &settled.by).await?;
-                }
-                Event::Team(TeamEvent::ChangeCommented(said)) => {
-                    changes.comment(said.change, said.comment.clone()).await?;
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    });
-    if let Err(error) = written.await {
-        tracing::warn!(%error, "what was said of a change is not written to it yet");
-    }
-}
-
-/// Gives a set the status that a person gave it in its run, unless it is further along already.
-async fn follow(
-    changes: &Changes,
-    id: ChangeId,
-    status: ChangeStatus,
-    by: &str,
-) -> Result<(), ChangeError> {
-    if !telling::follows(&changes.get(id)?, status) {
-        return Ok(());
-    }
-    match status {
-        ChangeStatus::Approved => changes.approve(id, by).await.map(drop),
-        _ => changes.refuse(id, by).await.map(drop),
-    }
 }
 
 /// The reason why the work of a run is no change.
@@ -161,8 +121,10 @@ pub(crate) async fn propose(
     last: &Worktree,
 ) -> Result<Option<Change>, NoChange> {
     let changes = Changes::open(&settings.project, &settings.state)?;
-    if changes.list()?.iter().any(|change| change.author.run == Some(run.id)) {
-        return Ok(None);
+    let of_run = |change: &Change| change.author.run == Some(run.id);
+    if let Some(change) = changes.list()?.into_iter().find(of_run) {
+        // One that no agent proposed is this very outcome, kept before a crash.
+        return Ok(Some(change).filter(|change| change.author.handoff.is_none()));
     }
     let drafts = worktrees.difference(last).await?;
     if drafts.is_empty() {

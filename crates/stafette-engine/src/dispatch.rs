@@ -423,9 +423,7 @@ impl Pump {
                 let (turn, set) = (Some(self.key), Box::new(change.proposed()));
                 let input = Input::Team(TeamInput::ProposeChange { turn, set });
                 crash::point();
-                if self.keep(input).await {
-                    changes::told(&self.settings, change).await;
-                }
+                self.keep(input).await;
             }
             Err(error) => {
                 let code = "CHANGE_REFUSED".to_owned();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use stafette_core::run::create::RunCreated;
 use stafette_core::run::permission::Permit;
+use stafette_core::team::order::{Order, OrderKey};
 use stafette_core::{
     Event, HandoffId, Input, Recorded, Reply, Run, RunId, Time, TurnKey, TurnOrder,
 };
@@ -14,11 +15,12 @@ use thiserror::Error;
 
 use crate::{measure, record};
 
-/// A run with its turns in progress.
+/// A run with its turns and other orders in progress.
 #[derive(Clone, Debug)]
 pub struct Driver {
     run: Run,
     out: BTreeSet<TurnKey>,
+    orders: BTreeSet<OrderKey>,
 }
 
 /// A decision that is not in effect yet: it has to be stored first.
@@ -44,6 +46,8 @@ pub struct Plan {
     pub stop: Vec<TurnKey>,
     /// Answers for turns in progress that asked; giving one twice is harmless.
     pub permits: Vec<(TurnKey, Permit)>,
+    /// The orders besides turns to carry out now.
+    pub orders: Vec<Order>,
 }
 
 /// The stored data is not a run.
@@ -75,6 +79,18 @@ impl Step {
         record::batch(self.expected_seq, &self.events, &self.changed, &self.next)
     }
 
+    /// True if the run has ended after the step.
+    #[must_use]
+    pub fn is_end(&self) -> bool {
+        self.next.status().is_final()
+    }
+
+    /// The orders besides turns that are open after the step.
+    #[must_use]
+    pub fn orders(&self) -> Vec<Order> {
+        self.next.orders()
+    }
+
     /// True if the step has no events.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -83,12 +99,16 @@ impl Step {
 }
 
 impl Driver {
+    fn new(run: Run) -> Self {
+        Driver { run, out: BTreeSet::new(), orders: BTreeSet::new() }
+    }
+
     /// Creates a run. It exists once the step is stored and committed.
     #[must_use]
     pub fn begin(now: Time, created: RunCreated) -> (Driver, Step) {
         let events = number(0, now, Run::begin(now, created));
         let next = Run::replay(&events).expect("a run begins with its creation");
-        let driver = Driver { run: next.clone(), out: BTreeSet::new() };
+        let driver = Driver::new(next.clone());
         (driver, Step::first(events, next))
     }
 
@@ -98,7 +118,7 @@ impl Driver {
     pub fn fork(now: Time, from: &Run, run: RunId, by: String) -> Option<(Driver, Step)> {
         let events = number(0, now, from.fork(now, run, by)?);
         let next = Run::replay(&events).expect("a run begins with its fork");
-        let driver = Driver { run: next.clone(), out: BTreeSet::new() };
+        let driver = Driver::new(next.clone());
         Some((driver, Step::first(events, next)))
     }
 
@@ -125,7 +145,7 @@ impl Driver {
                 run
             }
         };
-        Ok(Driver { run, out: BTreeSet::new() })
+        Ok(Driver::new(run))
     }
 
     /// Replaces the run with the stored one. Turns in progress continue, and the next
@@ -160,14 +180,20 @@ impl Driver {
         Step { expected_seq, events: number(expected_seq, now, events), replies, changed, next }
     }
 
-    /// Puts a stored step into effect. The actions for it are part of a later plan.
-    pub fn take(&mut self, step: Step) {
+    /// Puts a stored step into effect while the run is stopped. Only what people asked for in this
+    /// very step is done; everything else is part of a later plan.
+    pub fn take(&mut self, step: Step) -> Plan {
+        let known: BTreeSet<OrderKey> = self.run.orders().iter().map(Order::key).collect();
         self.run = step.next;
+        let mut orders = self.run.orders();
+        orders.retain(|order| order.is_asked_for() && !known.contains(&order.key()));
+        self.orders.extend(orders.iter().map(Order::key));
+        Plan { orders, ..Plan::default() }
     }
 
     /// Puts a stored step into effect, and returns the actions to take.
     pub fn commit(&mut self, step: Step) -> Plan {
-        self.take(step);
+        self.run = step.next;
         let keys: BTreeSet<TurnKey> = self.run.turns_out().map(|(key, _)| key).collect();
         let asked = self.run.turns_out().filter(|(key, _)| self.out.contains(key));
         let permits = asked
@@ -178,7 +204,11 @@ impl Driver {
         let start = keys.difference(&self.out).filter_map(|key| self.run.order(*key)).collect();
         let stop = self.out.difference(&keys).copied().collect();
         self.out = keys;
-        Plan { start, stop, permits }
+        let mut orders = self.run.orders();
+        let open = orders.iter().map(Order::key).collect();
+        orders.retain(|order| !self.orders.contains(&order.key()));
+        self.orders = open;
+        Plan { start, stop, permits, orders }
     }
 }
 

@@ -1,5 +1,7 @@
 //! All runs of one project.
 
+mod reads;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +13,11 @@ use stafette_core::run::create::RunCreated;
 use stafette_core::trace::Traceparent;
 use stafette_core::workflow::Budget;
 use stafette_core::{AgentName, Fields, Ignored, Input, Reply, Run, RunId, TurnKey, Workflow};
-use stafette_store::{AppendError, Batch, HandoffRow, RunFilter, Store, Stored};
+use stafette_store::{AppendError, Batch, RunFilter, Store, Stored};
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
+use crate::changes::Requests;
 use crate::context::{EngineContext, Plugins};
 use crate::damage::DamagedRuns;
 use crate::dispatch::Sessions;
@@ -24,8 +27,9 @@ use crate::idempotency::Once;
 use crate::interceptor::Interceptor;
 use crate::locks::LockManager;
 use crate::measure;
+use crate::orders::Orders;
 use crate::task::{First, Message, QUEUE, Shown, Task, end_survivors};
-use crate::{Driver, EngineError, Feed, RunView, Source, clock};
+use crate::{Driver, EngineError, Source, clock};
 
 /// Whether an input means that runs are to continue. To look, to pause and to cancel does not.
 fn continues(input: &Input) -> bool {
@@ -103,6 +107,7 @@ pub struct Engine {
     released: watch::Sender<bool>,
     alive: watch::Sender<()>,
     pub(crate) once: Once,
+    requests: Requests,
 }
 
 #[derive(Clone, Debug)]
@@ -150,6 +155,7 @@ impl Engine {
             released: watch::Sender::new(false),
             alive: watch::Sender::new(()),
             once: Once::default(),
+            requests: Requests::default(),
         };
         let unfinished = engine.store.unfinished().await?;
         engine.free_locks(&unfinished).await;
@@ -173,7 +179,7 @@ impl Engine {
             clearing.clear_away().await;
             drop(alive);
         });
-        engine.mend_changes().await;
+        engine.recover_changes().await;
         Ok(engine)
     }
 
@@ -268,149 +274,6 @@ impl Engine {
             Reply::Ignored(Ignored::Ended) => Err(gone()),
             reply => Ok(reply),
         }
-    }
-
-    /// A run as it is now, and why it cannot go on at the moment, if it cannot.
-    ///
-    /// # Errors
-    /// When there is no such run.
-    pub async fn view(&self, run: RunId) -> Result<(RunView, Option<String>), EngineError> {
-        let row = self.store.run(run).await?;
-        let stored = row.as_ref().map_or(0, |row| row.seq);
-        let damage = self.damaged.of(run).map(|damage| format!("stopped: {damage}"));
-        let (view, trouble) = match (row, self.caught_up(run, stored).await) {
-            (_, Some(shown)) => (RunView::of(&shown.run), shown.trouble.or(damage)),
-            (Some(row), None) => (parse(row.seq, &row.body)?, damage),
-            (None, None) => return Err(EngineError::NoRun { run: run.to_string() }),
-        };
-        Ok((self.or_stopped(view), trouble))
-    }
-
-    /// The view, marked if nothing of its run is started at the moment.
-    fn or_stopped(&self, view: RunView) -> RunView {
-        let waits = self.is_stopped(view.run) || self.damaged.of(view.run).is_some();
-        let stopped = waits && !view.is_over();
-        RunView { stopped, ..view }
-    }
-
-    /// The state of a run, from memory or from the store.
-    ///
-    /// # Errors
-    /// When there is no such run.
-    pub async fn state(&self, run: RunId) -> Result<Arc<Run>, EngineError> {
-        let stored = self.store.run(run).await?.map_or(0, |row| row.seq);
-        if let Some(shown) = self.caught_up(run, stored).await {
-            return Ok(shown.run);
-        }
-        let loaded = self.store.load(run).await?;
-        let loaded = loaded.ok_or_else(|| EngineError::NoRun { run: run.to_string() })?;
-        Ok(Arc::new(Driver::restore(&loaded)?.run().clone()))
-    }
-
-    /// Returns once the run is over or waits for a person, with its view.
-    ///
-    /// # Errors
-    /// When there is no such run.
-    pub async fn settled(&self, run: RunId) -> Result<RunView, EngineError> {
-        if let Some(mut handle) = self.handle(run) {
-            let settled = |shown: &Shown| {
-                let status = shown.run.status();
-                status.is_final() || matches!(status.waiting_on(), Some("human" | "budget"))
-            };
-            if let Ok(shown) = handle.shown.wait_for(settled).await {
-                return Ok(RunView::of(&shown.run));
-            }
-        }
-        Ok(self.view(run).await?.0)
-    }
-
-    /// Runs, the newest first.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub async fn runs(&self, limit: usize) -> Result<Vec<RunView>, EngineError> {
-        self.runs_after(None, None, limit).await
-    }
-
-    /// Runs of one status or of any, the newest first, going on after one of them.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub async fn runs_after(
-        &self,
-        status: Option<String>,
-        after: Option<RunId>,
-        limit: usize,
-    ) -> Result<Vec<RunView>, EngineError> {
-        let rows = self.store.runs(RunFilter { status, after, limit }).await?;
-        rows.iter().map(|row| Ok(self.or_stopped(parse(row.seq, &row.body)?))).collect()
-    }
-
-    /// The run that a person means: its id, some of its digits, or the newest one for `None`.
-    ///
-    /// # Errors
-    /// When there is none, or more than one.
-    pub async fn find(&self, text: Option<&str>) -> Result<RunId, EngineError> {
-        let Some(text) = text else {
-            let newest = self.store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await?;
-            let none = || EngineError::NoRun { run: "at all yet".to_owned() };
-            return newest.first().map(|row| row.run).ok_or_else(none);
-        };
-        let mut found = self.store.find_run(text.to_owned()).await?;
-        match (found.pop(), found.is_empty()) {
-            (Some(run), true) => Ok(run),
-            (None, _) => Err(EngineError::NoRun { run: text.to_owned() }),
-            (Some(run), false) => {
-                found.push(run);
-                Err(EngineError::Ambiguous { text: text.to_owned(), found })
-            }
-        }
-    }
-
-    /// The handoffs of a run, in order, as anybody may see them.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub async fn handoffs(&self, run: RunId) -> Result<Vec<HandoffRow>, EngineError> {
-        self.veiled_rows(run, self.store.handoffs(run).await?).await
-    }
-
-    /// The open questions of all runs, the oldest first.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub async fn questions(&self) -> Result<Vec<HandoffRow>, EngineError> {
-        Ok(self.store.questions().await?)
-    }
-
-    /// The events of a run after `after`, as anybody may see them.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub async fn events(&self, run: RunId, after: u64) -> Result<Vec<Stored>, EngineError> {
-        self.veiled(self.recorded(run, after).await?).await
-    }
-
-    /// The events of a run after `after`, with everything that is in them.
-    pub(crate) async fn recorded(
-        &self,
-        run: RunId,
-        after: u64,
-    ) -> Result<Vec<Stored>, EngineError> {
-        let mut events = Vec::new();
-        let mut after = after;
-        loop {
-            let page = self.store.entries(run, after, 1024).await?;
-            let Some(last) = page.last() else { return Ok(events) };
-            after = last.entry.seq;
-            events.extend(page);
-        }
-    }
-
-    /// Everything that happens after `cursor`, in all runs.
-    #[must_use]
-    pub fn feed(&self, cursor: u64) -> Feed {
-        self.source.feed(cursor)
     }
 
     /// An agent tells something by its own channel: its session's token, from a process of its
@@ -582,23 +445,37 @@ impl Engine {
             shown: show,
             source: self.source.clone(),
             sessions: Sessions::default(),
+            orders: Orders::default(),
+            engine: self.clone(),
             stopping: self.stopping.subscribe(),
             released: self.released.subscribe(),
             held: false,
+            has_ended: false,
             distrust: None,
             skipped: clock::skipped(),
         };
+        let own = queue.downgrade();
         self.lock().insert(run, Handle { queue, shown });
-        let (runs, engine) = (self.runs.clone(), self.clone());
+        let engine = self.clone();
         let alive = self.alive.subscribe();
         tokio::spawn(async move {
             task.live(first).await;
-            runs.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
+            engine.forget_task(run, &own);
             if !*engine.stopping.borrow() {
                 engine.clear_away().await;
             }
             drop(alive);
         });
+    }
+
+    /// Forgets a task that has ended, unless the run has another one by now.
+    fn forget_task(&self, run: RunId, task: &mpsc::WeakSender<Message>) {
+        let mut runs = self.lock();
+        let is_it =
+            |handle: &Handle| task.upgrade().is_some_and(|queue| queue.same_channel(&handle.queue));
+        if runs.get(&run).is_some_and(is_it) {
+            runs.remove(&run);
+        }
     }
 
     /// Clears away the worktrees of runs that are over, within their quota.
@@ -614,6 +491,27 @@ impl Engine {
 
     pub(crate) fn desk(&self) -> &LockManager {
         &self.context.locks
+    }
+
+    pub(crate) fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.stopping.subscribe()
+    }
+
+    /// Waits until a run is as wanted, has no task any more, or the time is up.
+    pub(crate) async fn shows(
+        &self,
+        run: RunId,
+        is_wanted: impl Fn(&Run) -> bool,
+        within: Duration,
+    ) {
+        if let Some(mut handle) = self.handle(run) {
+            let shows = handle.shown.wait_for(|shown| is_wanted(&shown.run));
+            let _ = tokio::time::timeout(within, shows).await;
+        }
     }
 
     pub(crate) fn settings(&self) -> &Settings {

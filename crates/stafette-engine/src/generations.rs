@@ -1,13 +1,10 @@
-//! Generations: a run that has ended hands over, the next one begins, and the context file of the
-//! team is updated.
-//!
-//! Everything follows from events: `run_finished` leads to `generation_handed_over`, and that to
-//! the next run, whose id is in it. A step that is repeated after a crash takes effect once.
+//! Generations: notes, briefings and contexts of a team, and its context file. That a run which has
+//! ended hands over, and that the next one begins, are orders of the run (`orders.rs`).
 
 pub mod context_file;
 mod follower;
-mod imported;
-mod landing;
+pub(crate) mod imported;
+pub(crate) mod landing;
 
 use stafette_core::change::{Action, Change, ChangeStatus};
 use stafette_core::run::create::RunCreated;
@@ -21,7 +18,7 @@ use uuid::Uuid;
 
 use crate::{Engine, EngineError, clock};
 
-pub use follower::Generations;
+pub use follower::ContextWriter;
 
 /// The text that the next generation reads first.
 #[derive(Clone, PartialEq, Debug, serde::Serialize, schemars::JsonSchema)]
@@ -137,7 +134,7 @@ impl Engine {
     }
 
     /// The changes made by a run and the generations before it.
-    async fn changes_of(&self, run: &Run) -> Vec<Change> {
+    pub(crate) async fn changes_of(&self, run: &Run) -> Vec<Change> {
         let past =
             run.team.lineage.iter().flat_map(|lineage| &lineage.past).filter_map(|past| past.run);
         let team: Vec<RunId> = past.chain([run.id]).collect();

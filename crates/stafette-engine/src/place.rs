@@ -9,7 +9,7 @@ use stafette_workspace::{Base, Worktree, WorktreeError, Worktrees};
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::engine::Settings;
-use crate::{changes, confine, garbage};
+use crate::{changes, garbage};
 
 /// The working folders of one project.
 #[derive(Clone, Debug)]
@@ -60,7 +60,6 @@ impl Places {
     /// Called when the run has ended: leaves the outcome on a branch and removes the worktrees,
     /// each saved. The branch is also proposed as a change, which is returned.
     pub(crate) async fn leave(&self, run: &Run) -> Option<Change> {
-        confine::leave(&self.settings, run.id);
         if !run.workflow.workflow.worktrees {
             return None;
         }

@@ -166,7 +166,8 @@ fn row(run: &Run) -> RunRow {
         seq: run.seq,
         created_at: run.created_at,
         updated_at: run.updated_at,
-        finished_at: run.status().is_final().then_some(run.updated_at),
+        // A run that has orders left is taken over by the next process.
+        finished_at: run.is_settled().then_some(run.updated_at),
         body: json(&view),
         workflow: view.workflow,
     }

@@ -9,16 +9,15 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use stafette_agents::end_left_behind;
-use stafette_core::Input;
 use stafette_core::change::{ChangeId, ChangeRules};
+use stafette_core::team::order::WorkKey;
 use stafette_core::workflow::own::Own;
 use stafette_workspace::{Changes, Renewal, RenewalError, Renewals, Stage};
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
-use crate::changes::to_the_end;
 use crate::engine::Settings;
-use crate::{Engine, EngineError, Hand, crash};
+use crate::{Engine, crash};
 
 /// The variable that the program and all its descendants carry: it names the project.
 const MARK: &str = "STAFETTE_OWN_PROGRAM_OF";
@@ -132,37 +131,6 @@ impl Engine {
         self.own().stop().await;
     }
 
-    /// Gives the team's own program the code of a change and restarts it. If that fails, the old
-    /// version is restored and runs.
-    ///
-    /// # Errors
-    /// When the change may not be applied, another holder has locked a file of it, or the rollback
-    /// is blocked.
-    pub async fn renew(
-        &self,
-        change: ChangeId,
-        own: &Own,
-        rules: &ChangeRules,
-        by: &Hand,
-    ) -> Result<Renewal, EngineError> {
-        let (engine, holder) = (self.clone(), by.holder.clone());
-        let (own, rules) = (own.clone(), rules.clone());
-        to_the_end(async move {
-            let set = engine.changes(async move |changes| changes.get(change)).await?;
-            let hold = engine.hold_files(&holder, [&set]).await?;
-            let renewal = engine.renew_held(change, own, rules).await;
-            hold.release().await;
-            let renewal = renewal?;
-            if let Some(run) = set.author.run {
-                // The run that it came from may have ended, and then it notifies no one.
-                let (code, message) = news(&renewal);
-                let _ = engine.send(run, Input::Alert { code, message }).await;
-            }
-            Ok(renewal)
-        })
-        .await
-    }
-
     /// True if the team's own program runs on this change.
     pub(crate) async fn runs_on(&self, change: ChangeId) -> bool {
         let runs =
@@ -170,9 +138,12 @@ impl Engine {
         runs.await.unwrap_or(false)
     }
 
-    async fn renew_held(
+    /// Replaces the program by one with the code of a change, and restores the old one if that
+    /// fails.
+    pub(crate) async fn replace_program(
         &self,
         change: ChangeId,
+        order: Option<WorkKey>,
         own: Own,
         rules: ChangeRules,
     ) -> Result<Renewal, RenewalError> {
@@ -181,6 +152,7 @@ impl Engine {
         let settings = self.settings().clone();
         let running = program.clone();
         self.with_renewals(async move |renewals, changes| {
+            let changes = changes.ordered(order.into_iter().collect());
             let replace = async || {
                 running.stop().await;
                 running.start(&settings, &own).await
@@ -217,8 +189,8 @@ impl Engine {
     }
 }
 
-/// The alert for the run: its code and message.
-fn news(renewal: &Renewal) -> (String, String) {
+/// The alert for the run of a change: its code and message.
+pub(crate) fn alert(renewal: &Renewal) -> (String, String) {
     match renewal.stage {
         Stage::Done => {
             let message = format!("{} is in, and the team runs on it", renewal.change);

@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use stafette_agents::Agents;
 use stafette_core::redact::Redact;
-use stafette_core::{Input, Millis, Recorded, Reply, Run, TeamInput, TurnKey};
+use stafette_core::{Input, Millis, Recorded, Reply, Run, TurnKey};
 use stafette_store::{AppendError, ReadError, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
-use crate::EngineError;
+use crate::confine;
 use crate::context::EngineContext;
 use crate::dispatch::{Sessions, name};
 use crate::gate::{self, Gate};
-use crate::{Driver, Fresh, Source, Step, changes, clock, crash};
+use crate::orders::Orders;
+use crate::{Driver, Engine, EngineError, Fresh, Source, Step, clock, crash};
 
 /// The number of messages that may wait for a run before their senders have to wait.
 pub(crate) const QUEUE: usize = 256;
@@ -86,10 +87,15 @@ pub(crate) struct Task {
     pub(crate) shown: watch::Sender<Shown>,
     pub(crate) source: Source,
     pub(crate) sessions: Sessions,
+    pub(crate) orders: Orders,
+    /// Carries out what is no turn.
+    pub(crate) engine: Engine,
     pub(crate) stopping: watch::Receiver<bool>,
     pub(crate) released: watch::Receiver<bool>,
     /// True while it waits for the engine to let it continue.
     pub(crate) held: bool,
+    /// True once the run and all of its sessions have ended.
+    pub(crate) has_ended: bool,
     /// Why the gate does not trust what it would start; `None` when it does, or was not asked yet.
     pub(crate) distrust: Option<String>,
     /// The time skipped by the clock that the run has accounted for.
@@ -138,34 +144,53 @@ impl Task {
             let Some(messages) = self.next().await else { break };
             self.handle(messages).await;
         }
-        // Sessions wait until their signals are stored, and this waits for them to end: inputs left
-        // in the queue would keep both waiting for ever.
-        if !crash::is_put_back() {
-            self.queue.close();
-            while self.queue.recv().await.is_some() {}
-        }
+        self.wind_down().await;
+        self.finish_orders().await;
+    }
+
+    /// Ends every session. Sessions wait until their signals are stored, so inputs are handled
+    /// meanwhile; nothing is started for them.
+    async fn wind_down(&mut self) {
+        self.held = true;
         self.context.tokens.forget(self.driver.run().id);
-        std::mem::take(&mut self.sessions).end().await;
-        self.context.terminals.end_run(self.driver.run().id).await;
-        if self.driver.run().status().is_final() {
-            let (scratch, run) = (&self.context.settings.scratch, self.driver.run().id);
-            stafette_agents::a2a::leave(scratch, run).await;
-            if let Some(change) = self.context.places.leave(self.driver.run()).await {
-                let (turn, set) = (None, Box::new(change.proposed()));
-                self.handle(vec![Message::heard(
-                    Input::Team(TeamInput::ProposeChange { turn, set }),
-                    None,
-                )])
-                .await;
-                changes::told(&self.context.settings, change).await;
+        let mut ending = Box::pin(std::mem::take(&mut self.sessions).end());
+        loop {
+            let mut messages = Vec::new();
+            let count = tokio::select! {
+                biased;
+                () = &mut ending => break,
+                count = self.queue.recv_many(&mut messages, AT_ONCE), if !crash::is_put_back() => count,
+            };
+            if count > 0 {
+                self.handle(messages).await;
             }
         }
+        let run = self.driver.run().id;
+        self.context.terminals.end_run(run).await;
+        if self.driver.run().status().is_final() {
+            stafette_agents::a2a::leave(&self.context.settings.scratch, run).await;
+            confine::leave(&self.context.settings, run);
+        }
+    }
+
+    /// Carries out what is left to do for a run that has ended.
+    async fn finish_orders(&mut self) {
+        if self.driver.run().status().is_final() && !*self.stopping.borrow() {
+            (self.held, self.has_ended) = (false, true);
+            let nothing = self.driver.decide(clock::now(), []);
+            self.carry_out(nothing);
+        }
+        while self.has_ended && !self.driver.run().is_settled() {
+            let Some(messages) = self.next().await else { break };
+            self.handle(messages).await;
+        }
+        std::mem::take(&mut self.orders).end().await;
     }
 
     /// Waits until the engine lets its runs continue, and the gate trusts this one. Inputs that
     /// arrive meanwhile are recorded, and nothing is started for them.
     async fn hold(&mut self) {
-        while !self.driver.run().status().is_final() {
+        while !self.driver.run().is_settled() {
             let mut messages = Vec::new();
             let again = self.distrust.is_some();
             let count = tokio::select! {
@@ -243,7 +268,6 @@ impl Task {
                     let replies = std::mem::take(&mut step.replies);
                     self.carry_out(step);
                     self.context.locks.mind(self.driver.run()).await;
-                    changes::mirror(&self.context.settings, &events).await;
                     self.announce(stored, &events);
                     return answer(messages, replies);
                 }
@@ -315,18 +339,20 @@ impl Task {
     }
 
     fn carry_out(&mut self, step: Step) {
-        if self.held {
-            self.driver.take(step);
-            return self.show(None);
-        }
-        let plan = self.driver.commit(step);
+        // What follows the end of a run waits until its sessions have ended.
+        let is_ending = step.is_end() && !self.has_ended;
+        let mut plan = match self.held || is_ending {
+            true => self.driver.take(step),
+            false => self.driver.commit(step),
+        };
         for order in &plan.start {
             tracing::debug!(turn = %name(order), "starting");
         }
         crash::point();
         self.show(None);
-        let (run, context) = (self.driver.run(), &self.context);
-        self.sessions.carry_out(plan, run, context, &self.back, &self.shown);
+        let run = self.driver.run();
+        self.orders.start(&self.engine, run.id, std::mem::take(&mut plan.orders));
+        self.sessions.carry_out(plan, run, &self.context, &self.back, &self.shown);
     }
 
     fn show(&self, trouble: Option<String>) {

@@ -87,15 +87,27 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
 /// A change, named in the path.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TheChange {
-    /// Id of the change, such as `c3`.
+    /// Id of the change, such as `c3`; `c3@2` stands for its second revision.
     change: String,
 }
 
 impl TheChange {
     pub(crate) fn id(&self) -> Result<ChangeId, Problem> {
-        self.change.parse().map_err(|error: stafette_core::change::NotAChange| {
+        Ok(self.parts()?.0)
+    }
+
+    /// Returns the id and the revision that the caller has seen. Without one it is the first: who
+    /// has looked at a set must not decide about what it became since.
+    fn parts(&self) -> Result<(ChangeId, u32), Problem> {
+        let (id, revision) = match self.change.split_once('@') {
+            Some((id, revision)) => (id, Some(revision)),
+            None => (self.change.as_str(), None),
+        };
+        let id = id.parse().map_err(|error: stafette_core::change::NotAChange| {
             Problem::new(422, "not_a_change", error.to_string())
-        })
+        })?;
+        let bad = |_| Problem::new(422, "not_a_change", "A revision is a number, as in `c3@2`");
+        Ok((id, revision.map_or(Ok(1), str::parse).map_err(bad)?))
     }
 }
 
@@ -202,8 +214,9 @@ async fn approve(
     Named(the): Named<TheChange>,
     Body(ApproveRequest { by }): Body<ApproveRequest>,
 ) -> Result<Json<Change>, Problem> {
-    let (id, by) = (the.id()?, principal.signed(by));
-    let decided = edge.engine.decide_change(id, ChangeStatus::Approved, by, String::new());
+    let ((id, seen), by) = (the.parts()?, principal.signed(by));
+    let decided =
+        edge.engine.decide_change(id, Some(seen), ChangeStatus::Approved, by, String::new());
     Ok(Json(decided.await?))
 }
 
@@ -226,8 +239,8 @@ async fn refuse(
     if why.len() > LONGEST_COMMENT {
         return Err(Problem::new(422, "bad_comment", "A reason has up to 16 KiB"));
     }
-    let (id, by) = (the.id()?, principal.signed(by));
-    Ok(Json(edge.engine.decide_change(id, ChangeStatus::Refused, by, why).await?))
+    let ((id, seen), by) = (the.parts()?, principal.signed(by));
+    Ok(Json(edge.engine.decide_change(id, Some(seen), ChangeStatus::Refused, by, why).await?))
 }
 
 /// Request to apply a change.
@@ -244,8 +257,8 @@ async fn apply(
     Named(the): Named<TheChange>,
     Body(ApplyRequest { by }): Body<ApplyRequest>,
 ) -> Result<Json<Report>, Problem> {
-    let (id, rules) = (the.id()?, rules(&edge)?);
-    Ok(Json(edge.engine.apply_change(id, rules, hand(&principal, by)).await?))
+    let ((id, seen), rules) = (the.parts()?, rules(&edge)?);
+    Ok(Json(edge.engine.apply_change(id, Some(seen), rules, hand(&principal, by)).await?))
 }
 
 async fn apply_all(
@@ -355,6 +368,7 @@ impl From<ChangeError> for Problem {
             ChangeError::Status { .. } => (409, "change_status"),
             ChangeError::Later { .. } => (409, "later_changes"),
             ChangeError::Busy => (409, "changes_busy"),
+            ChangeError::Revised { .. } => (409, "revised"),
             ChangeError::Unreadable { .. } => (500, "not_readable"),
             ChangeError::Files { .. } | ChangeError::Git(_) => (507, "not_written"),
             ChangeError::Stuck { .. } => (500, "not_taken_back"),
@@ -367,6 +381,9 @@ impl From<ChangeError> for Problem {
             }
             ChangeError::Later { id, .. } => {
                 format!("undo them all with `stafette undo {id} --with-later`")
+            }
+            ChangeError::Revised { id, revision, .. } => {
+                format!("look at it with `stafette diff {id}`, and say `{id}@{revision}` then")
             }
             ChangeError::Changed { .. } => {
                 "have it made again against the files as they are".to_owned()

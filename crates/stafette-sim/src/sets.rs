@@ -11,9 +11,10 @@ use serde_json::json;
 use stafette_core::change::{
     Author, Change, ChangeId, ChangeRules, ChangeStatus, Comment, Proposal,
 };
-use stafette_core::team::change::ChangeWork;
+use stafette_core::team::change::{ChangeWork, SetState};
+use stafette_core::team::order::WorkKey;
 use stafette_core::{Run, RunId};
-use stafette_engine::{ChangeError, Changes, telling};
+use stafette_engine::{ChangeError, Changes};
 use tempfile::TempDir;
 
 use crate::disk::at_once;
@@ -39,8 +40,12 @@ impl Home {
         let memory = Path::new("/dev/shm");
         let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
         let folder = tempfile::tempdir_in(place).ok()?;
-        let changes = Changes::open(folder.path(), &folder.path().join(".stafette")).ok()?;
+        let changes = open(&folder).ok()?;
         Some(Home { folder, changes })
+    }
+
+    fn open(&self) -> Result<Changes, ChangeError> {
+        open(&self.folder)
     }
 }
 
@@ -80,16 +85,9 @@ impl Sets {
         let edits = json!([{ "file": file, "action": "create", "content": text }]);
         let changes = serde_json::from_value(edits).unwrap_or_default();
         let reason = text.to_owned();
-        let proposal = Proposal { changes, author, reason, revises, printed: false };
+        let proposal =
+            Proposal { changes, author, reason, revises, printed: false, granted: false };
         done(self.home().propose(proposal, rules))
-    }
-
-    pub(crate) fn told(&mut self, change: &Change) {
-        let _ = done(self.home().told(change));
-    }
-
-    pub(crate) fn untell(&mut self, id: ChangeId) -> bool {
-        done(self.home().untell(id)).is_ok()
     }
 
     pub(crate) fn turned_away(&mut self, id: ChangeId) {
@@ -100,31 +98,38 @@ impl Sets {
         self.home().remark(id, "ada", None, text).ok()
     }
 
-    pub(crate) fn comment(&mut self, id: ChangeId, comment: Comment) {
-        let _ = done(self.home().comment(id, comment));
-    }
-
-    /// Gives a set the status that a person gave it in its run.
-    pub(crate) fn follow(&mut self, id: ChangeId, status: ChangeStatus, by: &str) {
-        let Some(change) = self.get(id).filter(|change| telling::follows(change, status)) else {
+    /// Writes what people said about a set in its run.
+    pub(crate) fn write(&mut self, id: ChangeId, known: &SetState) {
+        for comment in known.said.iter().cloned() {
+            let _ = done(self.home().comment(id, comment));
+        }
+        let Some(change) = self.get(id) else { return };
+        let is_news = change.revision == known.revision && change.status != known.status;
+        if !is_news || !change.status.is_open() {
             return;
-        };
-        let _ = match status {
-            ChangeStatus::Approved => done(self.home().approve(change.id, by)),
-            _ => done(self.home().refuse(change.id, by)),
+        }
+        let _ = match known.status {
+            ChangeStatus::Approved => done(self.home().approve(id, &known.decided_by)),
+            ChangeStatus::Refused => done(self.home().refuse(id, &known.decided_by)),
+            _ => Ok(change),
         };
     }
 
     /// Applies or undoes a set; the error is what prevents that.
     pub(crate) fn carry_out(
         &mut self,
-        id: ChangeId,
+        key: WorkKey,
         work: ChangeWork,
         rules: &ChangeRules,
     ) -> Result<(), ChangeError> {
+        let id = key.change;
+        self.home();
+        let changes = self.home.as_ref().map(Home::open).ok_or(ChangeError::Busy)??;
+        let changes = changes.ordered(vec![key]);
         let report = match work {
-            ChangeWork::Apply => done(self.home().apply(id, rules)),
-            ChangeWork::Undo => done(self.home().undo(id, false, rules)),
+            ChangeWork::Apply | ChangeWork::Renew => done(changes.apply(id, rules)),
+            ChangeWork::Undo => done(changes.undo(id, false, rules)),
+            ChangeWork::UndoWithLater => done(changes.undo(id, true, rules)),
         }?;
         for change in report.landed {
             let (into, out) = self.moves.entry(change.id).or_default();
@@ -164,6 +169,10 @@ impl Sets {
         }
         Ok(())
     }
+}
+
+fn open(folder: &TempDir) -> Result<Changes, ChangeError> {
+    Changes::open(folder.path(), &folder.path().join(".stafette"))
 }
 
 /// Returns the result of a future that never has to wait.

@@ -14,6 +14,7 @@ use std::fmt;
 use stafette_core::change::ChangeId;
 use stafette_core::run::Stage;
 use stafette_core::run::create::RunCreated;
+use stafette_core::team::order::Order;
 use stafette_core::{Input, Millis, RunId, Time, TurnKey, Usd};
 use uuid::Uuid;
 
@@ -68,6 +69,8 @@ enum Happening {
     Die { session: u64 },
     /// An agent receives the acknowledgement of its result.
     Acknowledge { node: usize, life: u32, session: u64, key: TurnKey, name: String },
+    /// A process carries out an order that is no turn.
+    Carry { node: usize, life: u32, run: RunId, order: Order },
     /// A person looks at a set of edits.
     Review { change: ChangeId },
     /// A person sends an input, after this many tries.
@@ -279,6 +282,11 @@ impl World {
             }
             Happening::Acknowledge { node, life, session, key, name } => {
                 self.acknowledge(node, life, session, key, name)
+            }
+            Happening::Carry { node, life, run, order } => {
+                let lives =
+                    self.nodes[node].life == life && !matches!(self.nodes[node].stand, Stand::Down);
+                if lives { self.carry(node, run, order) } else { Ok(()) }
             }
             Happening::Review { change } => self.review(change),
             Happening::Crowd { inputs } => {

@@ -96,7 +96,7 @@ const KINDS: &[&str] = &[
     "run_unpaused",
     "set applied",
     "set kept",
-    "set mended",
+    "set moved before",
     "set not moved",
     "set undone",
     "store locked",

@@ -35,6 +35,7 @@ use stafette_core::change::{
     BadPath, Change, ChangeId, ChangeRules, ChangeStatus, FilePath, Gate, gates, runs,
 };
 use stafette_core::team::change::told;
+use stafette_core::team::order::WorkKey;
 use thiserror::Error;
 
 use crate::git::GitError;
@@ -142,6 +143,16 @@ pub enum ChangeError {
     /// Another process is applying a change.
     #[error("another change is being applied")]
     Busy,
+    /// The change was revised since the caller has seen it.
+    #[error("{id} was revised: this is about revision {seen}, and it is at {revision}")]
+    Revised {
+        /// The id of the change.
+        id: ChangeId,
+        /// The revision that the caller has seen.
+        seen: u32,
+        /// The present revision.
+        revision: u32,
+    },
     /// A file of the change store is damaged.
     #[error("{} cannot be understood: {source}", path.display())]
     Unreadable {
@@ -210,6 +221,8 @@ pub struct Changes {
     folder: PathBuf,
     project: ConfinedDir,
     store: ChangeStore,
+    /// The orders that are carried out, noted in the records of the sets that they change.
+    orders: Vec<WorkKey>,
 }
 
 /// The outcome of an attempt.
@@ -235,7 +248,20 @@ impl Changes {
     pub fn open(project: &Path, home: &Path) -> Result<Changes, ChangeError> {
         let failed = |source| ChangeError::files("open", project, source);
         let inside = ConfinedDir::open(project).map_err(failed)?;
-        Ok(Changes { folder: project.to_owned(), project: inside, store: ChangeStore::open(home)? })
+        let (folder, store) = (project.to_owned(), ChangeStore::open(home)?);
+        Ok(Changes { folder, project: inside, store, orders: Vec::new() })
+    }
+
+    /// Carries out these orders: whoever asks again after a crash finds them in the records.
+    #[must_use]
+    pub fn ordered(self, orders: Vec<WorkKey>) -> Changes {
+        Changes { orders, ..self }
+    }
+
+    /// Notes the order that changes a set: its own, or the one of a set that it goes with.
+    fn note_order(&self, change: &mut Change) {
+        let own = self.orders.iter().find(|order| order.change == change.id);
+        change.tried = own.or(self.orders.first()).copied();
     }
 
     /// Returns all changes, oldest first.
@@ -387,7 +413,7 @@ impl Changes {
         };
         for change in &mut changes {
             settle(change, !terms.validate.is_empty());
-            change.untold = change.author.run.is_some();
+            self.note_order(change);
             change.commit = commit.as_ref().map(|commit| commit.to.clone());
             change.notes.clone_from(&notes);
             if terms.emptied.is_none() {

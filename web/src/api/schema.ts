@@ -3003,11 +3003,26 @@ export interface components {
             asks: boolean;
             /** @description The action that is under way and has no outcome yet. */
             ordered?: components["schemas"]["ChangeWork"] | null;
+            /** @description The party that ordered it; `None` if no action is under way. */
+            ordered_by?: components["schemas"]["Hand"] | null;
+            /**
+             * Format: uint64
+             * @description The number of the event that ordered the latest action.
+             * @default 0
+             */
+            ordered_at: number;
+            /** @description The person who decided last; empty if none did. */
+            decided_by?: string;
+            /**
+             * Format: uint64
+             * @description The number of the last event with words of people that the record of the set lacks.
+             */
+            unwritten?: number | null;
             /** @description The handoff that asks for a revision. */
             returned?: components["schemas"]["HandoffId"] | null;
             /** @description Comments that have not gone back to the agent yet. */
             remarks: components["schemas"]["Comment"][];
-            /** @description The latest comments: the set itself has them too, or gets them after a crash. */
+            /** @description The latest comments: the record of the set gets them too. */
             said?: components["schemas"]["Comment"][];
         };
         /** @description A requirement for a person's approval. */
@@ -3024,7 +3039,36 @@ export interface components {
         /** @description The status of a change. */
         ChangeStatus: "pending" | "approved" | "refused" | "applied" | "validated" | "failed" | "undone";
         /** @description An action on the project. */
-        ChangeWork: "apply" | "undo";
+        ChangeWork: "apply" | "undo" | "undo_with_later" | "renew";
+        /** @description The party that applies a set or takes it back. */
+        Hand: {
+            /** @description Its name, for the record. */
+            name: string;
+            /** @description The lock holder that it acts as: locks of this holder are not in the way. */
+            holder: components["schemas"]["Holder"];
+        };
+        /** @description The holder of a lock, down to the command: two commands of one person exclude each other. */
+        Holder: {
+            /** @description The command that the lock is held for; empty if it covers everything the party does. */
+            seat?: string;
+        } & ({
+            /** @constant */
+            kind: "session";
+            /** @description The id of the run. */
+            run: components["schemas"]["RunId"];
+            /** @description The name of the agent. */
+            agent: components["schemas"]["AgentName"];
+        } | {
+            /** @constant */
+            kind: "visitor";
+            /** @description The name on the program's token. */
+            name: string;
+        } | {
+            /** @constant */
+            kind: "person";
+            /** @description The name of the person. */
+            name: string;
+        });
         /** @description A comment on a change. */
         Comment: {
             /** @description The author of the comment. */
@@ -4280,8 +4324,8 @@ export interface components {
             notes?: string[];
             /** @description The comments on the change. */
             comments?: components["schemas"]["Comment"][];
-            /** @description True if the run has not yet received the latest update. */
-            untold?: boolean;
+            /** @description The order that was last carried out on it. */
+            tried?: components["schemas"]["WorkKey"] | null;
         };
         /** @description The author of a change. */
         Author: {
@@ -4326,6 +4370,18 @@ export interface components {
         };
         /** @description The SHA-256 of a file's content, as 64 lowercase hexadecimal digits. */
         Digest: string;
+        /** @description The identity of an order to apply a set or to take it back. */
+        WorkKey: {
+            /** @description The run that recorded the order. */
+            run: components["schemas"]["RunId"];
+            /** @description The set that it is about. */
+            change: components["schemas"]["ChangeId"];
+            /**
+             * Format: uint64
+             * @description The number of the event that ordered it.
+             */
+            seq: number;
+        };
         /** @description A proposed set of edits. */
         Proposal: {
             /** @description The edits of the set. */
@@ -4402,7 +4458,7 @@ export interface components {
         };
         /** @description A change, named in the path. */
         TheChange: {
-            /** @description Id of the change, such as `c3`. */
+            /** @description Id of the change, such as `c3`; `c3@2` stands for its second revision. */
             change: string;
         };
         /** @description A change with its diff, line by line. */
@@ -4586,8 +4642,8 @@ export interface components {
             notes?: string[];
             /** @description The comments on the change. */
             comments?: components["schemas"]["Comment"][];
-            /** @description True if the run has not yet received the latest update. */
-            untold?: boolean;
+            /** @description The order that was last carried out on it. */
+            tried?: components["schemas"]["WorkKey"] | null;
             /** @description Receiver of the comment: nobody, the author in its run, or a later run. */
             heard: components["schemas"]["Heard2"];
         };
@@ -4671,28 +4727,6 @@ export interface components {
         LockId: string;
         /** @description State of a lock. */
         LockState: "held" | "waiting";
-        /** @description The holder of a lock, down to the command: two commands of one person exclude each other. */
-        Holder: {
-            /** @description The command that the lock is held for; empty if it covers everything the party does. */
-            seat?: string;
-        } & ({
-            /** @constant */
-            kind: "session";
-            /** @description The id of the run. */
-            run: components["schemas"]["RunId"];
-            /** @description The name of the agent. */
-            agent: components["schemas"]["AgentName"];
-        } | {
-            /** @constant */
-            kind: "visitor";
-            /** @description The name on the program's token. */
-            name: string;
-        } | {
-            /** @constant */
-            kind: "person";
-            /** @description The name of the person. */
-            name: string;
-        });
         /** @description A name or a glob in normal form: no `.`, no `..`, no doubled slash. */
         Pattern: string;
         /** @description The sharing mode of a lock. */
@@ -6060,6 +6094,11 @@ export interface components {
             forecasts?: {
                 [key: string]: components["schemas"]["Forecast"];
             } | null;
+            /**
+             * @description The agent that gets the request instead of the workflow's entry; then no coordinator hands out
+             *     work, and its result ends the run.
+             */
+            entry?: components["schemas"]["AgentName"] | null;
             /** @description The state inherited from earlier generations, if any. */
             lineage?: components["schemas"]["Lineage"] | null;
         };
@@ -6481,7 +6520,7 @@ export interface components {
          * @description An event of a coordinator. One variant per transition; each is defined, decided and applied in
          *     the folder of its coordinator.
          */
-        TeamEvent: components["schemas"]["PhaseBegun"] | components["schemas"]["PhaseEnded"] | components["schemas"]["TurnMeasured"] | components["schemas"]["ChangeProposed"] | components["schemas"]["ChangeCommented"] | components["schemas"]["ChangeReturned"] | components["schemas"]["ChangeOrdered"] | components["schemas"]["ChangeSettled"] | components["schemas"]["CouncilOpened"] | components["schemas"]["CouncilHeard"] | components["schemas"]["CouncilConcluded"] | components["schemas"]["CouncilReopened"] | components["schemas"]["NoteLeft"] | components["schemas"]["GenerationHandedOver"];
+        TeamEvent: components["schemas"]["PhaseBegun"] | components["schemas"]["PhaseEnded"] | components["schemas"]["TurnMeasured"] | components["schemas"]["ChangeProposed"] | components["schemas"]["ChangeCommented"] | components["schemas"]["ChangeReturned"] | components["schemas"]["ChangeOrdered"] | components["schemas"]["ChangeSettled"] | components["schemas"]["OrderDone"] | components["schemas"]["CouncilOpened"] | components["schemas"]["CouncilHeard"] | components["schemas"]["CouncilConcluded"] | components["schemas"]["CouncilReopened"] | components["schemas"]["NoteLeft"] | components["schemas"]["GenerationHandedOver"];
         /** @description A phase began with these handoffs as its parts. */
         PhaseBegun: {
             /** @description The task id that requests and answers carry. */
@@ -6610,6 +6649,8 @@ export interface components {
             work: components["schemas"]["ChangeWork"];
             /** @description The name of the requester. */
             by: string;
+            /** @description The lock holder that the requester acts as; `None` stands for the person of that name. */
+            holder?: components["schemas"]["Holder"] | null;
         };
         /** @description The status of a set changed: approved, rejected, applied or undone. */
         ChangeSettled: {
@@ -6617,12 +6658,38 @@ export interface components {
             change: components["schemas"]["ChangeId"];
             /** @description The handoff in which the set was proposed. */
             handoff?: components["schemas"]["HandoffId"] | null;
+            /** @description The order that this is the outcome of; `None` for a person's decision. */
+            order?: components["schemas"]["WorkKey"] | null;
             /** @description The new status of the set. */
             status: components["schemas"]["ChangeStatus"];
             /** @description Who made the decision. */
             by?: string;
             /** @description Details: the cause of a failure, or the commit. */
             note?: string;
+        };
+        /** @description An order was carried out. */
+        OrderDone: {
+            /** @constant */
+            order: "note";
+            /** @description The set that they spoke about. */
+            change: components["schemas"]["ChangeId"];
+            /**
+             * Format: uint64
+             * @description The number of the last event about it.
+             */
+            upto: number;
+        } | components["schemas"]["WorkKey"] | {
+            /** @constant */
+            order: "import";
+        } | {
+            /** @constant */
+            order: "collect";
+        } | {
+            /** @constant */
+            order: "hand_over";
+        } | {
+            /** @constant */
+            order: "begin";
         };
         /** @description A member and its weight. */
         Seat: {
@@ -9305,7 +9372,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the change, such as `c3`. */
+                /** @description Id of the change, such as `c3`; `c3@2` stands for its second revision. */
                 change: string;
             };
             cookie?: never;
@@ -9337,7 +9404,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the change, such as `c3`. */
+                /** @description Id of the change, such as `c3`; `c3@2` stands for its second revision. */
                 change: string;
             };
             cookie?: never;
@@ -9369,7 +9436,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the change, such as `c3`. */
+                /** @description Id of the change, such as `c3`; `c3@2` stands for its second revision. */
                 change: string;
             };
             cookie?: never;
@@ -9406,7 +9473,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the change, such as `c3`. */
+                /** @description Id of the change, such as `c3`; `c3@2` stands for its second revision. */
                 change: string;
             };
             cookie?: never;
@@ -9443,7 +9510,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the change, such as `c3`. */
+                /** @description Id of the change, such as `c3`; `c3@2` stands for its second revision. */
                 change: string;
             };
             cookie?: never;
@@ -9480,7 +9547,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the change, such as `c3`. */
+                /** @description Id of the change, such as `c3`; `c3@2` stands for its second revision. */
                 change: string;
             };
             cookie?: never;
@@ -9517,7 +9584,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the change, such as `c3`. */
+                /** @description Id of the change, such as `c3`; `c3@2` stands for its second revision. */
                 change: string;
             };
             cookie?: never;
@@ -9554,7 +9621,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the change, such as `c3`. */
+                /** @description Id of the change, such as `c3`; `c3@2` stands for its second revision. */
                 change: string;
             };
             cookie?: never;

@@ -178,8 +178,9 @@ export type Event =
   | { event: 'change_proposed'; turn?: string; handoff?: string; agent?: string; change: string; revision: number; reason: string; count: number; files: FileNote[]; gates?: Gate[] }
   | { event: 'change_commented'; change: string; handoff?: string; comment: Comment }
   | { event: 'change_returned'; change: string; handoff?: string }
-  | { event: 'change_ordered'; change: string; handoff?: string; work: 'apply' | 'undo'; by: string }
+  | { event: 'change_ordered'; change: string; handoff?: string; work: 'apply' | 'undo' | 'undo_with_later' | 'renew'; by: string }
   | { event: 'change_settled'; change: string; handoff?: string; status: ChangeStatus; by?: string; note?: string }
+  | { event: 'order_done'; order: string; change?: string }
   | CouncilEvent
   | LineageEvent
   | PhaseEvent

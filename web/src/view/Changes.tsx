@@ -88,9 +88,11 @@ function told(report: Report | null, done: string): void {
   else say(done)
 }
 
-export const approve = (one: Change): Promise<unknown> => act(one.id, 'approving', () => api.approve(one.id), `${one.id} may be applied`)
-export const refuse = (one: Change): Promise<unknown> => act(one.id, 'refusing', () => api.refuse(one.id), `${one.id} is refused`)
-export const apply = (one: Change): Promise<void> => act(one.id, 'applying', () => api.apply(one.id)).then((report) => told(report, `${one.id} is in the project`))
+/** What the reader has in front of them: a set that was revised since is not what they mean. */
+const seen = (one: Change): string => `${one.id}@${one.revision}`
+export const approve = (one: Change): Promise<unknown> => act(one.id, 'approving', () => api.approve(seen(one)), `${one.id} may be applied`)
+export const refuse = (one: Change): Promise<unknown> => act(one.id, 'refusing', () => api.refuse(seen(one)), `${one.id} is refused`)
+export const apply = (one: Change): Promise<void> => act(one.id, 'applying', () => api.apply(seen(one))).then((report) => told(report, `${one.id} is in the project`))
 export const undo = (one: Change, withLater = false): Promise<void> =>
   act(one.id, 'undoing', () => api.undo(one.id, withLater)).then((report) => told(report, `${one.id} is out of the project again`))
 

@@ -4,6 +4,7 @@ use super::{Redact, Redactor};
 use crate::lock::{Ask, Claim};
 use crate::run::create::RunCreated;
 use crate::team::Inheritance;
+use crate::team::change::Hand;
 use crate::{Input, PrintedFrame, TeamInput};
 
 impl Redact for Input {
@@ -51,11 +52,21 @@ impl Redact for TeamInput {
         match self {
             TeamInput::ProposeChange { turn: _, set } => set.redact(redactor),
             TeamInput::CommentChange { change: _, comment } => comment.redact(redactor),
-            TeamInput::OrderChange { change: _, work: _, by } => by.redact(redactor),
-            TeamInput::SettleChange { change: _, status: _, by, note } => {
+            // The holder of a lock is compared with the lock's.
+            TeamInput::OrderChange {
+                change: _,
+                revision: _,
+                work: _,
+                by: Hand { name, holder: _ },
+            } => {
+                name.redact(redactor);
+            }
+            TeamInput::DecideChange { change: _, revision: _, status: _, by, note }
+            | TeamInput::SettleChange { change: _, order: _, status: _, by, note } => {
                 by.redact(redactor);
                 note.redact(redactor);
             }
+            TeamInput::OrderDone { order: _ } => {}
             TeamInput::Note { text, by } => {
                 text.redact(redactor);
                 by.redact(redactor);
@@ -78,6 +89,7 @@ impl Redact for RunCreated {
             origin,
             trace: _,
             forecasts: _,
+            entry: _,
             team: Inheritance { lineage },
         } = self;
         request.redact(redactor);

@@ -13,7 +13,9 @@ use crate::handoff::Foreign;
 use crate::team::{self, Inheritance};
 use crate::trace::Traceparent;
 use crate::workflow::Budget;
-use crate::{Event, Fields, HandoffId, Kind, Offer, Party, Reason, RunId, Time, Workflow};
+use crate::{
+    AgentName, Event, Fields, HandoffId, Kind, Offer, Party, Reason, RunId, Time, Workflow,
+};
 
 /// The run was created. Includes its workflow, so that replaying needs no file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -40,6 +42,10 @@ pub struct RunCreated {
     /// The expected cost of each agent's turns; an agent without an entry may cost any amount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecasts: Option<BTreeMap<String, Forecast>>,
+    /// The agent that gets the request instead of the workflow's entry; then no coordinator hands out
+    /// work, and its result ends the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<AgentName>,
     /// The initial state of the coordinators.
     #[serde(flatten)]
     pub team: Inheritance,
@@ -63,6 +69,7 @@ impl RunCreated {
             origin: None,
             trace: None,
             forecasts: None,
+            entry: None,
             team: Inheritance::default(),
         }
     }
@@ -73,7 +80,9 @@ impl Run {
     #[must_use]
     pub fn begin(now: Time, created: RunCreated) -> Vec<Event> {
         let run = Run::new(now, &created);
-        let entry = created.workflow.workflow.entry.clone();
+        let only = created.entry.as_ref().map(Party::from);
+        let is_only = only.is_some();
+        let entry = only.unwrap_or_else(|| created.workflow.workflow.entry.clone());
         let given = created.inputs.clone();
         let offer = Offer {
             summary: created.request.clone(),
@@ -82,7 +91,7 @@ impl Run {
             ..Offer::new(Party::Human, entry, Kind::Transfer, Reason::TaskHandoff)
         };
         let mut draft = Draft { run, now, events: vec![Event::RunCreated(Box::new(created))] };
-        if !team::begin(&mut draft, &given)
+        if (is_only || !team::begin(&mut draft, &given))
             && let Err(refusal) = propose::propose(&mut draft, Proposal::of(offer))
         {
             close::end(&mut draft, Status::Failed, &refusal.to_string());

@@ -307,6 +307,7 @@ fn team_line(event: &TeamEvent) -> String {
         TeamEvent::ChangeReturned(e) => format!("{} goes back with {:?}", e.change, e.handoff),
         TeamEvent::ChangeOrdered(e) => format!("{} to {:?}", e.change, e.work).to_lowercase(),
         TeamEvent::ChangeSettled(e) => format!("{} {}", e.change, e.status.as_str()),
+        TeamEvent::OrderDone(e) => format!("done: {:?}", e.order),
         TeamEvent::CouncilOpened(e) => format!("{} council on: {}", e.handoff, e.topic),
         TeamEvent::CouncilHeard(e) => format!(
             "{} {} says {}",

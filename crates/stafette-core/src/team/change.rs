@@ -11,14 +11,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Coordinator;
+use super::order::{Order, WorkKey};
 use crate::change::{Action, ChangeId, ChangeStatus, Comment, Digest, FilePath, Gate, GateKind};
 use crate::handoff::{About, Way};
+use crate::lock::Holder;
 use crate::run::answer::Answer;
 use crate::run::propose::{self, Proposal, propose};
 use crate::run::{Draft, Run, Stage, close};
 use crate::{
     AgentName, Event, Handoff, HandoffId, Ignored, Kind, Offer, Party, Question, Reason, Reply,
-    Response, TeamAbout, TeamEvent, TurnKey,
+    Response, RunId, TeamAbout, TeamEvent, TurnKey,
 };
 
 /// The maximum number of sets that a run keeps; settled ones are dropped first.
@@ -116,6 +118,27 @@ pub enum ChangeWork {
     Apply,
     /// Undoes the applied set.
     Undo,
+    /// Undoes the applied set and the later sets on the same files.
+    UndoWithLater,
+    /// Gives the team's own program the code of the set, and restarts it.
+    Renew,
+}
+
+/// The party that applies a set or takes it back.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Hand {
+    /// Its name, for the record.
+    pub name: String,
+    /// The lock holder that it acts as: locks of this holder are not in the way.
+    pub holder: Holder,
+}
+
+impl Hand {
+    /// Creates a person, or a program that acts in its own name.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Hand { name: name.to_owned(), holder: Holder::person(name) }
+    }
 }
 
 /// A set is to be applied or undone. Nothing is touched before this is recorded.
@@ -130,6 +153,9 @@ pub struct ChangeOrdered {
     pub work: ChangeWork,
     /// The name of the requester.
     pub by: String,
+    /// The lock holder that the requester acts as; `None` stands for the person of that name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
 }
 
 /// The status of a set changed: approved, rejected, applied or undone.
@@ -140,6 +166,9 @@ pub struct ChangeSettled {
     /// The handoff in which the set was proposed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handoff: Option<HandoffId>,
+    /// The order that this is the outcome of; `None` for a person's decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<WorkKey>,
     /// The new status of the set.
     pub status: ChangeStatus,
     /// Who made the decision.
@@ -171,11 +200,23 @@ pub struct SetState {
     pub asks: bool,
     /// The action that is under way and has no outcome yet.
     pub ordered: Option<ChangeWork>,
+    /// The party that ordered it; `None` if no action is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordered_by: Option<Hand>,
+    /// The number of the event that ordered the latest action.
+    #[serde(default)]
+    pub ordered_at: u64,
+    /// The person who decided last; empty if none did.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub decided_by: String,
+    /// The number of the last event with words of people that the record of the set lacks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwritten: Option<u64>,
     /// The handoff that asks for a revision.
     pub returned: Option<HandoffId>,
     /// Comments that have not gone back to the agent yet.
     pub remarks: Vec<Comment>,
-    /// The latest comments: the set itself has them too, or gets them after a crash.
+    /// The latest comments: the record of the set gets them too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub said: Vec<Comment>,
 }
@@ -190,6 +231,21 @@ impl Coordinator for ChangeCoordinator {
             advance(draft);
         }
     }
+
+    fn orders(&self, run: &Run, orders: &mut Vec<Order>) {
+        for (id, known) in &run.team.changes {
+            orders.extend(known.unwritten.map(|upto| Order::Note { change: *id, upto }));
+            orders.extend(known.work(run, *id));
+        }
+        if is_uncollected(run) {
+            orders.push(Order::Collect);
+        }
+    }
+}
+
+/// True if the outcome of the run's worktrees is still to be proposed.
+pub(super) fn is_uncollected(run: &Run) -> bool {
+    run.workflow.workflow.worktrees && run.status().is_final() && !run.team.done.collected
 }
 
 /// Records a proposed set. A repeated proposal counts once, and a proposal for a turn that has
@@ -220,7 +276,9 @@ pub(super) fn propose_set(draft: &mut Draft, turn: Option<TurnKey>, mut set: Pro
 
 fn fits(run: &Run, set: &ProposedSet) -> bool {
     match run.team.changes.get(&set.change) {
-        Some(known) => known.revision < set.revision && !known.status.is_in(),
+        Some(known) => {
+            known.revision < set.revision && !known.status.is_in() && known.ordered.is_none()
+        }
         None => {
             run.team.changes.len() < MOST_SETS
                 || run.team.changes.values().any(SetState::is_settled)
@@ -243,25 +301,55 @@ pub(super) fn comment(draft: &mut Draft, change: ChangeId, comment: Comment) -> 
     }
 }
 
-/// Records a request to apply or undo a set.
-pub(super) fn order(draft: &mut Draft, change: ChangeId, work: ChangeWork, by: String) -> Reply {
-    let Some(known) = draft.run.team.changes.get(&change) else {
-        return Reply::Ignored(Ignored::Unknown);
+/// Records a person's decision about a set, unless it is being applied or was revised since.
+pub(super) fn decide(
+    draft: &mut Draft,
+    change: ChangeId,
+    revision: Option<u32>,
+    status: ChangeStatus,
+    by: String,
+    note: String,
+) -> Reply {
+    match draft.run.team.changes.get(&change) {
+        None => Reply::Ignored(Ignored::Unknown),
+        Some(known) if revision.is_some_and(|seen| seen != known.revision) => {
+            Reply::Ignored(Ignored::Revised)
+        }
+        Some(known) if known.ordered.is_some() => Reply::Ignored(Ignored::Busy),
+        Some(known) if !known.status.is_open() => Reply::Ignored(Ignored::NotOpen),
+        Some(known) if known.status == status && !known.asks => Reply::Recorded,
+        Some(_) => record(draft, change, None, status, by, note),
+    }
+}
+
+/// Records a request to apply or undo a set. One request is carried out at a time.
+pub(super) fn order(
+    draft: &mut Draft,
+    change: ChangeId,
+    revision: Option<u32>,
+    work: ChangeWork,
+    by: Hand,
+) -> Reply {
+    let handoff = match draft.run.team.changes.get(&change) {
+        None => return Reply::Ignored(Ignored::Unknown),
+        Some(known) if revision.is_some_and(|seen| seen != known.revision) => {
+            return Reply::Ignored(Ignored::Revised);
+        }
+        Some(known) if known.ordered.is_some() => return Reply::Ignored(Ignored::Busy),
+        Some(known) => known.handoff,
     };
-    let handoff = known.handoff;
-    draft.record(Event::Team(TeamEvent::ChangeOrdered(ChangeOrdered {
-        change,
-        handoff,
-        work,
-        by,
-    })));
+    let Hand { name: by, holder } = by;
+    let holder = (holder != Holder::person(&by)).then_some(holder);
+    let event = ChangeOrdered { change, handoff, work, by, holder };
+    draft.record(Event::Team(TeamEvent::ChangeOrdered(event)));
     Reply::Recorded
 }
 
-/// Records the status of a set; a repeated report changes nothing.
+/// Records the outcome of an order; a repeated report changes nothing.
 pub(super) fn settle(
     draft: &mut Draft,
     change: ChangeId,
+    order: WorkKey,
     status: ChangeStatus,
     by: String,
     note: String,
@@ -269,11 +357,26 @@ pub(super) fn settle(
     let Some(known) = draft.run.team.changes.get(&change) else {
         return Reply::Ignored(Ignored::Unknown);
     };
-    if known.status == status && known.ordered.is_none() && !known.asks {
-        return Reply::Recorded;
+    // A set that is undone together with an earlier one has no order of its own.
+    let is_open = known.is_ordered_by(draft.run.id, change, order);
+    let is_news = order.change != change && known.status != status;
+    match is_open || is_news {
+        true => record(draft, change, Some(order), status, by, note),
+        false => Reply::Ignored(Ignored::Unchanged),
     }
-    let handoff = known.handoff;
-    let event = ChangeSettled { change, handoff, status, by, note };
+}
+
+/// Records the status of a set.
+fn record(
+    draft: &mut Draft,
+    change: ChangeId,
+    order: Option<WorkKey>,
+    status: ChangeStatus,
+    by: String,
+    note: String,
+) -> Reply {
+    let handoff = draft.run.team.changes.get(&change).and_then(|known| known.handoff);
+    let event = ChangeSettled { change, handoff, order, status, by, note };
     draft.record(Event::Team(TeamEvent::ChangeSettled(event)));
     if !draft.run.team.changes.get(&change).is_some_and(|known| known.asks) {
         withdraw(draft, change, "it was decided elsewhere");
@@ -297,7 +400,7 @@ pub(super) fn answered(draft: &mut Draft, change: ChangeId, word: &str, answer: 
             return;
         }
     };
-    settle(draft, change, status, by, String::new());
+    decide(draft, change, None, status, by, String::new());
 }
 
 /// Asks pending questions, and sends comments back to their agents.
@@ -344,7 +447,7 @@ fn ask(draft: &mut Draft, change: ChangeId) {
         1 => "1 file".to_owned(),
         count => format!("{count} files"),
     };
-    let again = if known.revision > 1 { ", revised" } else { "" };
+    let again = if known.revision > 1 { format!("@{}", known.revision) } else { String::new() };
     let what = told(&known.gates);
     let what = if what.is_empty() { String::new() } else { format!(": it {what}") };
     let question = Question {
@@ -426,8 +529,24 @@ impl SetState {
     pub fn is_settled(&self) -> bool {
         !self.asks
             && self.ordered.is_none()
+            && self.unwritten.is_none()
             && self.remarks.is_empty()
             && !matches!(self.status, ChangeStatus::Pending | ChangeStatus::Approved)
+    }
+
+    /// True if `order` is the open order for this set.
+    fn is_ordered_by(&self, run: RunId, change: ChangeId, order: WorkKey) -> bool {
+        self.ordered.is_some() && order == WorkKey { run, change, seq: self.ordered_at }
+    }
+
+    /// Returns the open order for this set.
+    fn work(&self, run: &Run, change: ChangeId) -> Option<Order> {
+        Some(Order::Change {
+            key: WorkKey { run: run.id, change, seq: self.ordered_at },
+            work: self.ordered?,
+            revision: self.revision,
+            by: self.ordered_by.clone().unwrap_or_else(|| Hand::named("somebody")),
+        })
     }
 }
 
@@ -441,8 +560,9 @@ impl ChangeProposed {
             }
         }
         let earlier = run.team.changes.remove(&set.change);
-        let (returned, remarks, said) = earlier
-            .map_or_else(Default::default, |known| (known.returned, known.remarks, known.said));
+        let (returned, remarks, said, unwritten) = earlier.map_or_else(Default::default, |known| {
+            (known.returned, known.remarks, known.said, known.unwritten)
+        });
         run.team.changes.insert(
             set.change,
             SetState {
@@ -455,6 +575,10 @@ impl ChangeProposed {
                 status: ChangeStatus::Pending,
                 asks: !set.gates.is_empty() || run.workflow.changes.ask_always,
                 ordered: None,
+                ordered_by: None,
+                ordered_at: 0,
+                decided_by: String::new(),
+                unwritten,
                 returned,
                 remarks,
                 said,
@@ -465,8 +589,9 @@ impl ChangeProposed {
 
 impl ChangeCommented {
     pub(super) fn apply(&self, run: &mut Run) {
-        let is_over = run.status().is_final();
+        let (is_over, seq) = (run.status().is_final(), run.seq);
         let Some(known) = run.team.changes.get_mut(&self.change) else { return };
+        known.unwritten = Some(seq);
         known.said.push(self.comment.clone());
         let surplus = known.said.len().saturating_sub(REMARKS);
         known.said.drain(..surplus);
@@ -488,19 +613,41 @@ impl ChangeReturned {
 
 impl ChangeOrdered {
     pub(super) fn apply(&self, run: &mut Run) {
+        let seq = run.seq;
         if let Some(known) = run.team.changes.get_mut(&self.change) {
+            let name = self.by.clone();
+            let holder = self.holder.clone().unwrap_or_else(|| Holder::person(&name));
             known.ordered = Some(self.work);
+            known.ordered_by = Some(Hand { name, holder });
+            known.ordered_at = seq;
         }
     }
 }
 
 impl ChangeSettled {
     pub(super) fn apply(&self, run: &mut Run) {
-        if let Some(known) = run.team.changes.get_mut(&self.change) {
-            // A failed attempt leaves the question open.
-            known.asks &= known.ordered.is_some() && self.status == ChangeStatus::Pending;
-            known.status = self.status;
-            known.ordered = None;
+        let (id, seq) = (run.id, run.seq);
+        let Some(known) = run.team.changes.get_mut(&self.change) else { return };
+        // A failed attempt leaves the question open.
+        known.asks &= known.ordered.is_some() && self.status == ChangeStatus::Pending;
+        known.status = self.status;
+        match self.order {
+            // Older releases recorded outcomes without their order, and wrote down decisions
+            // themselves.
+            None => {
+                known.ordered = None;
+                let is_decision =
+                    matches!(self.status, ChangeStatus::Approved | ChangeStatus::Refused);
+                if is_decision {
+                    known.decided_by.clone_from(&self.by);
+                    known.unwritten = Some(seq);
+                }
+            }
+            Some(order) if known.is_ordered_by(id, self.change, order) => known.ordered = None,
+            Some(_) => {}
+        }
+        if known.ordered.is_none() {
+            known.ordered_by = None;
         }
     }
 }

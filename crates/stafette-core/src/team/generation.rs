@@ -19,13 +19,14 @@ use serde_json::json;
 use uuid::{Builder, Uuid};
 
 use super::council::{Council, Verdict};
+use super::order::Order;
 use super::phase::Phases;
-use super::{Closed, Coordinator, Inheritance};
+use super::{Closed, Coordinator, Inheritance, change};
 use crate::handoff::{About, Outcome, State};
 use crate::run::Draft;
 use crate::run::close::HandoffClosed;
 use crate::run::create::RunCreated;
-use crate::wire::context::{CodeChange, TeamPhase};
+use crate::wire::context::{ChangeStatus, CodeChange, TeamPhase};
 use crate::workflow::Budget;
 use crate::workflow::council::party as party_of_council;
 use crate::{
@@ -219,6 +220,25 @@ impl Coordinator for GenerationCoordinator {
         hand_over::if_needed(draft);
     }
 
+    fn orders(&self, run: &Run, orders: &mut Vec<Order>) {
+        let Some(lineage) = &run.team.lineage else { return };
+        let is_left = |change: &CodeChange| change.status == ChangeStatus::Pending;
+        if !run.team.done.imported && lineage.changes.iter().any(is_left) {
+            orders.push(Order::Import);
+        }
+        match &lineage.handed_over {
+            // The outcome of the run counts among its changes.
+            None if run.status().is_final() && !change::is_uncollected(run) => {
+                orders.push(Order::HandOver);
+            }
+            None => {}
+            Some(over) => {
+                let next = over.next.as_ref().filter(|_| !run.team.done.begun);
+                orders.extend(next.map(|next| Order::Begin { not_before: next.not_before }));
+            }
+        }
+    }
+
     fn follow(&self, run: &mut Run, event: &Event) {
         if let (Event::RunFinished(finished), Some(lineage)) = (event, &mut run.team.lineage) {
             lineage.awaits.clone_from(&finished.awaits);
@@ -232,6 +252,7 @@ pub(super) fn lineage(at: Time, created: &RunCreated) -> Option<Box<Lineage>> {
     let workflow = &created.workflow;
     let is_team = workflow.council.is_some() || workflow.generations.is_some();
     let first = || Box::new(Lineage::first(at, created.inputs.clone()));
+    let is_team = is_team && created.entry.is_none();
     created.team.lineage.clone().or_else(|| is_team.then(first))
 }
 
@@ -436,6 +457,7 @@ pub fn successor(run: &Run) -> Option<RunCreated> {
         by: format!("generation {}", lineage.number),
         origin: None,
         trace: run.trace,
+        entry: None,
         forecasts: Some(run.purse.learned()),
         team: Inheritance { lineage: Some(Box::new(heir)) },
     })

@@ -20,23 +20,6 @@ const LEASE: Millis = Millis::seconds(60);
 /// The interval at which a lease is renewed during the work.
 const RENEWAL: Duration = Duration::from_secs(20);
 
-/// The party that applies or rolls back a change.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Hand {
-    /// Its name, for the record.
-    pub name: String,
-    /// The lock holder that it acts as: locks of this holder are not in the way.
-    pub holder: Holder,
-}
-
-impl Hand {
-    /// A person, or a program that acts in its own name.
-    #[must_use]
-    pub fn named(name: &str) -> Self {
-        Hand { name: name.to_owned(), holder: Holder::person(name) }
-    }
-}
-
 /// Locks on files. If they are not released, they expire with their lease.
 #[derive(Debug)]
 #[must_use]
@@ -107,17 +90,20 @@ impl Engine {
 
 /// Takes a lock. Returns its id, or `None` when the party held it before.
 async fn take(desk: &LockManager, claim: Claim) -> Result<Option<LockId>, EngineError> {
+    let reason = claim.reason.clone();
     let ask = Ask::Take { claim, on_conflict: OnConflict::Skip, wait: Millis(0) };
     // Another daemon may have granted locks since.
     desk.refreshed().await?;
     let (events, answer) = desk.ask(clock::now, ask).await?;
-    let id = match answer.map_err(|refusal| EngineError::Lock { refusal })? {
-        stafette_core::lock::Answer::Held(lock) => lock.id,
+    let (id, is_left) = match answer.map_err(|refusal| EngineError::Lock { refusal })? {
+        stafette_core::lock::Answer::Held(lock) => (lock.id, lock.claim.reason == reason),
         _ => return Ok(None),
     };
     let is_new =
         |event: &LockEvent| matches!(event, LockEvent::LockTaken { lock } if lock.id == id);
-    Ok(events.iter().any(is_new).then_some(id))
+    // The same reason: an earlier process took it for the same work, and did not come to release it.
+    let is_ours = is_left || events.iter().any(is_new);
+    Ok(is_ours.then_some(id))
 }
 
 async fn give_back(desk: &LockManager, id: LockId, by: &Holder) {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
-use stafette_core::change::{Author, Change, ChangeId, Comment};
+use stafette_core::change::{Change, ChangeId, Comment};
 use stafette_core::run::create::RunCreated;
 use stafette_core::{
-    AgentName, Fields, HandoffId, Ignored, Input, Party, Reply, RunId, TeamInput, Workflow,
+    AgentName, Fields, HandoffId, Ignored, Input, Reply, RunId, TeamInput, Workflow,
 };
 use stafette_workspace::Changes;
 use uuid::Uuid;
@@ -61,18 +61,26 @@ impl Engine {
             Ok((changes.get(id)?, changes.remark(id, &name, place, &text)?))
         };
         let (change, comment) = self.changes(look).await?;
-        let heard = match (change.author.run, &change.author.agent) {
-            (None, _) => Heard::Nobody,
-            (Some(run), Some(agent)) if !change.status.is_in() => {
+        let Some(run) = self.run_of_set(&change).await? else {
+            // It belongs to no run, so it is kept in its record alone.
+            let write = async move |changes: Changes| changes.comment(id, comment).await;
+            return Ok((self.changes(write).await?, Heard::Nobody));
+        };
+        let heard = match &change.author.agent {
+            Some(agent) if !change.status.is_in() => {
                 self.hear(run, agent, change.clone(), &comment, workflow, by).await?
             }
-            (Some(_), _) => {
-                self.record_of(&change, spoken(id, &comment)).await?;
+            _ => {
+                self.record(run, spoken(id, &comment)).await?;
                 Heard::Nobody
             }
         };
-        let change = self.changes(async move |changes| changes.comment(id, comment).await).await?;
-        Ok((change, heard))
+        let owner = match heard {
+            Heard::Agent { run } => run,
+            _ => run,
+        };
+        self.written(owner, id).await;
+        Ok((self.changes(async move |changes| changes.get(id)).await?, heard))
     }
 
     /// Sends a comment on a set to its agent.
@@ -97,7 +105,7 @@ impl Engine {
                 let give = async move |changes: Changes| changes.give_to(id, last, None).await;
                 change = self.changes(give).await?;
             }
-            self.introduce(&change).await?;
+            self.run_of_set(&change).await?;
             match self.send(last, spoken(id, comment)).await {
                 Ok(Reply::Ignored(Ignored::NoListener)) => return Ok(Heard::Nobody),
                 Ok(_) => return Ok(Heard::Agent { run: last }),
@@ -110,16 +118,17 @@ impl Engine {
         };
         let over = state.team.lineage.as_ref().and_then(|lineage| lineage.handed_over.as_ref());
         if over.is_some_and(|over| over.next.is_some()) {
-            self.record_of(&change, spoken(id, comment)).await?;
+            self.record(run, spoken(id, comment)).await?;
             let after = self.note(last, format!("About {id}: {}", comment.told()), by).await?;
             return Ok(Heard::NextGeneration { after });
         }
-        self.revise(agent, &change, comment, workflow, by).await
+        self.revise(run, agent, &change, comment, workflow, by).await
     }
 
     /// Starts a run in which an agent revises its set.
     async fn revise(
         &self,
+        of: RunId,
         agent: &AgentName,
         change: &Change,
         comment: &Comment,
@@ -128,14 +137,11 @@ impl Engine {
     ) -> Result<Heard, EngineError> {
         let id = change.id;
         let nobody = |why: String| EngineError::NobodyHears { change: id, why };
-        let mut workflow = workflow
+        let workflow = workflow
             .ok_or_else(|| nobody("its run is over, and the workflow is not trusted".to_owned()))?;
         if !workflow.agents.contains_key(agent) {
             return Err(nobody(format!("its run is over, and there is no agent {agent} any more")));
         }
-        // Only this agent is asked, and its result ends the run.
-        workflow.workflow.entry = Party::from(agent);
-        (workflow.phases, workflow.council, workflow.generations) = (Vec::new(), None, None);
         let request = format!(
             "Revise {id} as is said about it and propose it again: the new set replaces it as a \
              whole. If it is right as it is, say so in your result.\n{}",
@@ -147,37 +153,14 @@ impl Engine {
         ]);
         let run = RunId(Uuid::now_v7());
         let created = RunCreated::new(run, Arc::new(workflow), request, by);
-        let created = RunCreated { inputs, ..created };
-        // The set belongs to the run before anyone can propose it again, and has what the run
-        // starts with.
-        let (entry, word) = (Some(HandoffId(1)), comment.clone());
-        let give = async move |changes: Changes| {
-            changes.give_to(id, run, entry).await?;
-            changes.comment(id, word).await
-        };
+        let created = RunCreated { inputs, entry: Some(agent.clone()), ..created };
+        self.record(of, spoken(id, comment)).await?;
+        self.begin(created).await?;
+        // What is said from now on goes to that run, too.
+        let entry = Some(HandoffId(1));
+        let give = async move |changes: Changes| changes.give_to(id, run, entry).await;
         self.changes(give).await?;
-        if let Err(error) = self.begin(created).await {
-            if let Author { run: Some(before), handoff, .. } = change.author {
-                let give = async move |changes: Changes| changes.give_to(id, before, handoff).await;
-                self.changes(give).await?;
-            }
-            return Err(error);
-        }
         Ok(Heard::Revision { run })
-    }
-
-    /// A crash came before the start of the run that a set was assigned to: the set then belongs to
-    /// no run.
-    pub(super) async fn disown(&self, change: &Change) {
-        let (id, Some(run)) = (change.id, change.author.run) else { return };
-        if !matches!(self.store().run(run).await, Ok(None)) {
-            return;
-        }
-        let given = self.changes(async move |changes| changes.disown(id).await).await;
-        match given {
-            Ok(_) => tracing::warn!(%id, %run, "its run never began"),
-            Err(error) => tracing::warn!(%id, %run, %error, "its run never began"),
-        }
     }
 }
 

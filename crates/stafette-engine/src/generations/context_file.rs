@@ -3,7 +3,7 @@
 //! Every step uses a [`Disk`], so that tests can replace the system's disk by one that is cut off
 //! between any two of them.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -159,15 +159,6 @@ fn make<D: Disk>(disk: &D, outer: &D::Folder, name: &str, last: bool) -> io::Res
     disk.sync_names(outer)
 }
 
-/// Writes one of the daemon's own files atomically.
-pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let folder = path.parent().unwrap_or_else(|| Path::new("."));
-    fs::create_dir_all(folder)?;
-    let disk = System::of(folder);
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    put(&disk, &disk.project()?, name, text)
-}
-
 fn put<D: Disk>(disk: &D, folder: &D::Folder, name: &str, text: &str) -> io::Result<()> {
     let draft = format!(".{name}.new");
     // Left by a crash in the last attempt.
@@ -184,6 +175,8 @@ fn put<D: Disk>(disk: &D, folder: &D::Folder, name: &str, text: &str) -> io::Res
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

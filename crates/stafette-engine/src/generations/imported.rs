@@ -9,7 +9,7 @@ use crate::{Engine, EngineError};
 
 /// Proposes the pending changes of a context, once for a team. Invalid ones are reported in the
 /// run, and stay in the context unchanged.
-pub(super) async fn propose(engine: &Engine, run: &Run) -> Result<(), EngineError> {
+pub(crate) async fn propose(engine: &Engine, run: &Run) -> Result<(), EngineError> {
     let left = run.team.lineage.iter().flat_map(|lineage| &lineage.changes);
     let left: Vec<&CodeChange> = left.filter(|change| is_left(change)).collect();
     if left.is_empty() || engine.changes_of(run).await.iter().any(is_foreign) {

@@ -10,7 +10,7 @@ use crate::{Engine, Hand, Left};
 /// team's own program are applied by its renewal, also when the project has them already and the
 /// program does not run on them; those that need a person's approval wait for it. Changes that fail
 /// are rolled back and recorded, for the next generation to see.
-pub(super) async fn land(engine: &Engine, run: &Run) {
+pub(crate) async fn land(engine: &Engine, run: &Run) {
     let Some(lineage) = &run.team.lineage else { return };
     // Changes to files locked by another holder stay open, and are ready again after the release.
     let by = Hand::named(&format!("generation {}", lineage.number));

@@ -109,6 +109,7 @@ impl History {
                 | Event::Team(TeamEvent::ChangeCommented(_))
                 | Event::Team(TeamEvent::ChangeOrdered(_))
                 | Event::Team(TeamEvent::ChangeSettled(_))
+                | Event::Team(TeamEvent::OrderDone(_))
         );
         must(!self.over || late, "a finished run changes no more", || format!("{event:?}"))?;
         let first = recorded.seq == 1;

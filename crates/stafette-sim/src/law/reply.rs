@@ -157,6 +157,8 @@ impl Round<'_> {
             )
             | (
                 Input::Team(TeamInput::CommentChange { .. })
+                | Input::Team(TeamInput::DecideChange { .. })
+                | Input::Team(TeamInput::OrderDone { .. })
                 | Input::Team(TeamInput::OrderChange { .. })
                 | Input::Team(TeamInput::SettleChange { .. })
                 | Input::ClockJumped { .. }

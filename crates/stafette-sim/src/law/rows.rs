@@ -19,7 +19,7 @@ pub(crate) fn rows_tell_what_events_tell(
         row.seq == run.seq
             && row.status == status.word()
             && row.waiting_on.as_deref() == status.waiting_on()
-            && row.finished_at.is_some() == status.is_final()
+            && row.finished_at.is_some() == run.is_settled()
     });
     must(right, LAW, || format!("{status:?} at {} is {row:?}", run.seq))?;
     for row in handoffs.iter().filter(|row| row.closed_at.is_none()) {

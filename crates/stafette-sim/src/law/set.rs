@@ -38,7 +38,10 @@ impl Sets {
                 self.wanted.insert(e.change, e.work);
                 Ok(())
             }
-            Event::Team(TeamEvent::ChangeSettled(e)) => self.settle(run, e.change, e.status),
+            Event::Team(TeamEvent::ChangeSettled(e)) => {
+                let is_decision = e.order.is_none();
+                self.settle(run, e.change, e.status, is_decision)
+            }
             Event::HandoffAdmitted(e) => {
                 let about = e.offer.question.as_ref().map(|question| &question.about);
                 let Some(About::Team(TeamAbout::Change(id))) = about else { return Ok(()) };
@@ -54,16 +57,27 @@ impl Sets {
         }
     }
 
-    fn settle(&mut self, run: &Run, id: ChangeId, status: ChangeStatus) -> LawResult {
+    fn settle(
+        &mut self,
+        run: &Run,
+        id: ChangeId,
+        status: ChangeStatus,
+        is_decision: bool,
+    ) -> LawResult {
         const LAW: &str = "a set gets in and out when somebody wants it, once";
         let wanted = self.wanted.remove(&id);
+        must(!(is_decision && wanted.is_some()), "nobody decides about what is under way", || {
+            id.to_string()
+        })?;
         let inside = self.inside.entry(id).or_default();
         let was = std::mem::replace(inside, status.is_in());
         let moved = was != *inside;
         let right = match status {
             _ if !moved => true,
             ChangeStatus::Applied | ChangeStatus::Validated => wanted == Some(ChangeWork::Apply),
-            ChangeStatus::Undone => wanted == Some(ChangeWork::Undo),
+            ChangeStatus::Undone => {
+                matches!(wanted, Some(ChangeWork::Undo | ChangeWork::UndoWithLater))
+            }
             _ => false,
         };
         must(right, LAW, || format!("{id} is {status:?}, wanted was {wanted:?}"))?;

@@ -1,12 +1,13 @@
 //! Sets of edits: agents propose them, people judge and apply them, and a process may die between
-//! any two steps. [`stafette_engine::telling`] decides what has to be reported.
+//! any two steps. What is to be done with a set is an order of its run, which whoever finds it
+//! carries out.
 
 use std::collections::BTreeMap;
 
 use stafette_core::change::{Author, Change, ChangeId, ChangeStatus};
-use stafette_core::team::change::ChangeWork;
-use stafette_core::{Event, Input, Recorded, Run, RunId, TeamEvent, TeamInput, TurnKey};
-use stafette_engine::telling;
+use stafette_core::team::change::{ChangeWork, Hand};
+use stafette_core::team::order::{Order, OrderKey};
+use stafette_core::{Input, Millis, Run, RunId, TeamInput, TurnKey};
 use stafette_store::AppendError;
 
 use super::{Happening, Passage, Stop, World};
@@ -50,15 +51,12 @@ impl World {
         )? {
             return Ok(());
         }
-        let known = self.witness.run.as_ref().is_some_and(|run| telling::knows(run, &change));
-        if !known {
+        if !self.witness.run.as_ref().is_some_and(|run| knows(run, &change)) {
             self.counts.note("set turned away");
             self.sets.turned_away(change.id);
             return Ok(());
         }
-        self.point(node, "set recorded")?;
-        self.sets.told(&change);
-        Ok(())
+        self.point(node, "set recorded")
     }
 
     fn is_out(&mut self, node: usize, key: TurnKey) -> bool {
@@ -79,104 +77,116 @@ impl World {
         if self.up(node).is_none() {
             return Ok(());
         }
-        let (by, of) = (|| "ada".to_owned(), self.run_of(id));
-        match self.chance.below(10) {
-            0 => self.decide_set(node, id, ChangeStatus::Approved),
-            1 => self.decide_set(node, id, ChangeStatus::Refused),
+        if !self.introduce(node, id)? {
+            return Ok(());
+        }
+        let said = match self.chance.below(10) {
+            0 => self.decision(id, ChangeStatus::Approved),
+            1 => self.decision(id, ChangeStatus::Refused),
             2 => {
                 let Some(comment) = self.sets.remark(id, "shorter") else { return Ok(()) };
-                if self.introduce(node, id)? {
-                    let input = Input::Team(TeamInput::CommentChange {
-                        change: id,
-                        comment: comment.clone(),
-                    });
-                    if self.record(node, of, input)? {
-                        self.sets.comment(id, comment);
-                    }
-                }
-                Ok(())
+                TeamInput::CommentChange { change: id, comment }
             }
             3 => {
                 if let Some(change) = self.sets.get(id).filter(|_| self.chance.percent(40)) {
                     self.counts.note("set obstructed");
                     self.sets.obstruct(&change);
                 }
-                self.work_on(node, id, ChangeWork::Apply, by())
+                self.order(id, ChangeWork::Apply)
             }
-            4..8 => self.work_on(node, id, ChangeWork::Apply, by()),
-            _ => self.work_on(node, id, ChangeWork::Undo, by()),
-        }
+            4..8 => self.order(id, ChangeWork::Apply),
+            _ => self.order(id, ChangeWork::Undo),
+        };
+        self.point(node, "set wanted")?;
+        let of = self.run_of(id);
+        self.record(node, of, Input::Team(said)).map(drop)
     }
 
-    /// Records a person's decision, in the run first.
-    fn decide_set(&mut self, node: usize, id: ChangeId, status: ChangeStatus) -> Passage {
-        let decidable = self.sets.get(id).filter(|change| telling::follows(change, status));
-        if decidable.is_none() || !self.introduce(node, id)? {
-            return Ok(());
-        }
+    /// Returns a person's decision about a revision, which may be an old one by then.
+    fn decision(&mut self, change: ChangeId, status: ChangeStatus) -> TeamInput {
+        let latest = self.sets.get(change).map_or(1, |change| change.revision);
+        let seen = if self.chance.percent(20) { latest.saturating_sub(1) } else { latest };
         let (by, note) = ("ada".to_owned(), String::new());
-        let of = self.run_of(id);
-        if self.record(
-            node,
-            of,
-            Input::Team(TeamInput::SettleChange { change: id, status, by, note }),
-        )? {
-            self.point(node, "set recorded")?;
-            self.sets.follow(id, status, "ada");
+        TeamInput::DecideChange { change, revision: Some(seen), status, by, note }
+    }
+
+    pub(super) fn order(&mut self, change: ChangeId, work: ChangeWork) -> TeamInput {
+        TeamInput::OrderChange { change, revision: None, work, by: Hand::named("ada") }
+    }
+
+    /// Orders work on a set, and has what is open carried out by the first process.
+    pub(super) fn order_and_carry(&mut self, id: ChangeId, order: TeamInput) -> Passage {
+        if self.introduce(0, id)? {
+            let of = self.run_of(id);
+            self.record(0, of, Input::Team(order))?;
+            self.find_orders(0)?;
         }
         Ok(())
     }
 
-    /// Records a request, carries it out, and records the outcome.
-    pub(super) fn work_on(
-        &mut self,
-        node: usize,
-        id: ChangeId,
-        work: ChangeWork,
-        by: String,
-    ) -> Passage {
-        if !self.introduce(node, id)? || !self.sets.untell(id) {
+    /// Carries an order out, as a process does that has started it or found it.
+    pub(super) fn carry(&mut self, node: usize, run: RunId, order: Order) -> Passage {
+        let Some(state) = self.run_at(node, run) else { return Ok(()) };
+        if !state.orders().iter().any(|open| open.key() == order.key()) {
             return Ok(());
         }
-        self.point(node, "set wanted")?;
-        let (of, by_whom) = (self.run_of(id), by.clone());
-        if !self.record(
-            node,
-            of,
-            Input::Team(TeamInput::OrderChange { change: id, work, by: by_whom }),
-        )? {
-            return Ok(());
-        }
-        self.point(node, "set wanted")?;
-        let rules = self.cast.workflow.change_rules();
-        let done = self.sets.carry_out(id, work, &rules);
-        self.counts.note(match (&done, work) {
-            (Ok(()), ChangeWork::Apply) => "set applied",
-            (Ok(()), ChangeWork::Undo) => "set undone",
-            (Err(_), _) => "set not moved",
-        });
-        self.sets.hold()?;
+        let done = match &order {
+            Order::Note { change, upto } => {
+                let order = OrderKey::Note { change: *change, upto: *upto };
+                if let Some(known) = state.team.changes.get(change) {
+                    self.sets.write(*change, known);
+                }
+                Input::Team(TeamInput::OrderDone { order })
+            }
+            Order::Change { key, work, revision, by } => {
+                let id = key.change;
+                let kept = self.sets.get(id);
+                let tried = kept.as_ref().and_then(|change| change.tried) == Some(*key);
+                let mut note = String::new();
+                if kept.is_some_and(|change| change.revision != *revision) {
+                    note = "it was revised".to_owned();
+                } else if tried {
+                    self.counts.note("set moved before");
+                } else {
+                    if let Some(known) = state.team.changes.get(&id) {
+                        self.sets.write(id, known);
+                    }
+                    let rules = self.cast.workflow.change_rules();
+                    let done = self.sets.carry_out(*key, *work, &rules);
+                    self.counts.note(match (&done, work) {
+                        (Ok(()), ChangeWork::Apply) => "set applied",
+                        (Ok(()), _) => "set undone",
+                        (Err(_), _) => "set not moved",
+                    });
+                    note = done.err().map(|error| error.to_string()).unwrap_or_default();
+                }
+                self.sets.hold()?;
+                self.point(node, "set moved")?;
+                let Some(Change { status, .. }) = self.sets.get(id) else { return Ok(()) };
+                let (order, by) = (*key, by.name.clone());
+                Input::Team(TeamInput::SettleChange { change: id, order, status, by, note })
+            }
+            // Nothing of these is left to do here, or it is done when the run is settled.
+            Order::Import | Order::Collect | Order::HandOver | Order::Begin { .. } => return Ok(()),
+        };
         self.point(node, "set moved")?;
-        let note = done.err().map(|error| error.to_string()).unwrap_or_default();
-        self.settle_set(node, id, &by, &note)
+        if !self.record(node, run, done)? {
+            let life = self.nodes[node].life;
+            self.plan(Millis::seconds(5), Happening::Carry { node, life, run, order });
+        }
+        Ok(())
     }
 
-    /// Reports the status of a set to the run.
-    fn settle_set(&mut self, node: usize, id: ChangeId, by: &str, note: &str) -> Passage {
-        if !self.introduce(node, id)? {
-            return Ok(());
+    /// Carries out what is open, in the run and in earlier generations: a process finds it when it
+    /// starts.
+    pub(super) fn find_orders(&mut self, node: usize) -> Passage {
+        let runs: Vec<RunId> = self.earlier_runs.keys().copied().chain([self.run]).collect();
+        for run in runs {
+            let orders = self.run_at(node, run).map(|run| run.orders()).unwrap_or_default();
+            for order in orders {
+                self.carry(node, run, order)?;
+            }
         }
-        let of = self.run_of(id);
-        let Some((change, run)) = self.sets.get(id).zip(self.run_at(node, of)) else {
-            return Ok(());
-        };
-        if let Some(input) = telling::outcome(&run, &change, by, note)
-            && !self.record(node, of, input)?
-        {
-            return Ok(());
-        }
-        self.point(node, "set recorded")?;
-        self.sets.told(&change);
         Ok(())
     }
 
@@ -186,10 +196,19 @@ impl World {
         let Some((change, run)) = self.sets.get(id).zip(self.run_at(node, of)) else {
             return Ok(false);
         };
-        match telling::introduction(&run, &change) {
-            Some(input) => self.record(node, of, input),
-            None => Ok(true),
+        if knows(&run, &change) {
+            return Ok(true);
         }
+        let (turn, set) = (None, Box::new(change.proposed()));
+        self.record(node, of, Input::Team(TeamInput::ProposeChange { turn, set }))
+    }
+
+    /// Reports every set to its run, as the next caller that names it would.
+    pub(super) fn introduce_all(&mut self, node: usize) -> Passage {
+        for change in self.sets.all() {
+            self.introduce(node, change.id)?;
+        }
+        Ok(())
     }
 
     /// Returns the run that records the outcome of a set: the one that it was proposed in, even if
@@ -229,7 +248,10 @@ impl World {
             }
             match appended {
                 Ok(()) => {
-                    self.mirror(&step.events);
+                    let life = self.nodes[node].life;
+                    for order in step.orders() {
+                        self.plan(Millis(0), Happening::Carry { node, life, run, order });
+                    }
                     return Ok(true);
                 }
                 Err(AppendError::Conflict { .. }) => {}
@@ -237,51 +259,6 @@ impl World {
             }
         }
         Ok(false)
-    }
-
-    /// Writes people's decisions in a run to the sets.
-    pub(super) fn mirror(&mut self, events: &[Recorded]) {
-        for recorded in events {
-            match &recorded.event {
-                Event::Team(TeamEvent::ChangeSettled(e)) => {
-                    self.sets.follow(e.change, e.status, &e.by)
-                }
-                Event::Team(TeamEvent::ChangeCommented(e)) => {
-                    self.sets.comment(e.change, e.comment.clone())
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Repairs, at the start of a process, what a crash has left inconsistent between runs and
-    /// sets.
-    pub(super) fn mend_sets(&mut self, node: usize) -> Passage {
-        let runs: Vec<RunId> = self.earlier_runs.keys().copied().chain([self.run]).collect();
-        for run in runs {
-            self.mend_sets_of(node, run)?;
-        }
-        Ok(())
-    }
-
-    fn mend_sets_of(&mut self, node: usize, run: RunId) -> Passage {
-        let Some(run) = self.run_at(node, run) else { return Ok(()) };
-        for (id, known) in &run.team.changes {
-            self.sets.follow(*id, known.status, "a person");
-        }
-        let ours = self.sets.all().into_iter().filter(|change| change.author.run == Some(run.id));
-        let ours: Vec<Change> = ours.collect();
-        for change in &ours {
-            for comment in telling::unwritten(&run, change) {
-                self.counts.note("word written late");
-                self.sets.comment(change.id, comment);
-            }
-        }
-        for change in ours.into_iter().filter(|change| change.untold) {
-            self.counts.note("set mended");
-            self.settle_set(node, change.id, "", "")?;
-        }
-        Ok(())
     }
 
     /// Checks, after the end of the run and all repairs, that the run and its sets agree, and so do
@@ -299,12 +276,22 @@ impl World {
                 let (status, revision) = (known.status, known.revision);
                 status == change.status && revision == change.revision && known.ordered.is_none()
             });
-            must(same && !change.untold, LAW, || {
+            must(same, LAW, || {
                 format!("{} is {:?}, the run says {known:?}", change.id, change.status)
             })?;
-            let unwritten = telling::unwritten(run, &change);
-            must(unwritten.is_empty(), LAW, || format!("{} lacks {unwritten:?}", change.id))?;
+            let said = known.into_iter().flat_map(|known| &known.said);
+            let lacks: Vec<_> = said.filter(|it| !change.comments.contains(it)).collect();
+            must(lacks.is_empty(), LAW, || format!("{} lacks {lacks:?}", change.id))?;
+        }
+        for run in runs.values() {
+            let open = run.orders().into_iter().find(Order::is_asked_for);
+            must(open.is_none(), "an order ends", || format!("{open:?} of {}", run.id))?;
         }
         Ok(())
     }
+}
+
+/// True if a run knows a set in its present form.
+fn knows(run: &Run, change: &Change) -> bool {
+    run.team.changes.get(&change.id).map(|known| known.revision) == Some(change.revision)
 }

@@ -3,7 +3,7 @@
 
 use stafette_core::change::ChangeStatus;
 use stafette_core::run::create::RunCreated;
-use stafette_core::team::change::ChangeWork;
+use stafette_core::team::change::{ChangeWork, Hand};
 use stafette_core::team::generation::{Lineage, Plan, successor};
 use stafette_core::wire::context::NextActionType;
 use stafette_core::{Fields, Input, Millis, Run, TeamInput, Usd};
@@ -39,7 +39,7 @@ impl World {
     /// Hands over after the end of the run, by two processes that both believe it is theirs to do;
     /// then writes the team's file once more. Returns what follows.
     pub(super) fn hand_over(&mut self) -> Result<Option<RunCreated>, Stop> {
-        self.mend()?;
+        self.finish_orders()?;
         for _ in 0..TRIES {
             let Some(driver) = self.disk.restore(self.run) else { break };
             let changes = counts(driver.run(), &self.sets.of_team(driver.run()));
@@ -79,29 +79,35 @@ impl World {
         if over.map(|over| over.action) != Some(NextActionType::ApplyChanges) {
             return Ok(());
         }
+        let by = format!("generation {}", over.map_or(0, |over| over.number));
         for _ in 0..TRIES {
             let ready = self.sets.of_team(run).into_iter().find(|change| {
                 let open = matches!(change.status, ChangeStatus::Pending | ChangeStatus::Approved);
                 open && !change.waits_for_person()
             });
             let Some(change) = ready else { break };
-            let by = format!("generation {}", over.map_or(0, |over| over.number));
-            match self.work_on(0, change.id, ChangeWork::Apply, by) {
+            let work = TeamInput::OrderChange {
+                change: change.id,
+                revision: None,
+                work: ChangeWork::Apply,
+                by: Hand::named(&by),
+            };
+            match self.order_and_carry(change.id, work) {
                 Ok(()) => {}
-                // The next process repairs what this one has left, and continues.
+                // The next process finds what this one has left, and continues.
                 Err(Stop::Crashed) => self.counts.note("crash while landing"),
                 Err(broken) => return Err(broken),
             }
             self.nodes[0].stand = Stand::Done;
             self.now = self.now + Millis::seconds(10);
         }
-        self.mend()
+        self.finish_orders()
     }
 
-    /// Repairs what was interrupted, by a process that finds it.
-    fn mend(&mut self) -> Passage {
+    /// Finishes what was interrupted, by a process that finds it.
+    fn finish_orders(&mut self) -> Passage {
         for _ in 0..TRIES {
-            let mended = self.mend_sets(0);
+            let mended = self.introduce_all(0).and_then(|()| self.find_orders(0));
             self.nodes[0].stand = Stand::Done;
             match mended {
                 Ok(()) if self.sets_agree().is_ok() => return Ok(()),

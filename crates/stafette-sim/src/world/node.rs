@@ -151,7 +151,7 @@ impl World {
         }
         self.point(node, "stored")?;
         self.carry_out(node, step)?;
-        self.mend_sets(node)?;
+        self.find_orders(node)?;
         self.plan_a_picture(node);
         self.after_work(node)
     }
@@ -273,14 +273,12 @@ impl World {
         self.after_work(node)
     }
 
-    /// Carries out a stored step, writes it to the sets, and plans the team's file.
+    /// Carries out a stored step, and plans the team's file.
     fn make_true(&mut self, node: usize, step: Step) -> Passage {
         if step.is_empty() {
             return self.carry_out(node, step);
         }
-        let events = step.events.clone();
         self.carry_out(node, step)?;
-        self.mirror(&events);
         self.plan_a_picture(node);
         Ok(())
     }
@@ -387,7 +385,7 @@ impl World {
     /// Commits a stored step, then starts and stops what it requires.
     fn carry_out(&mut self, node: usize, step: Step) -> Passage {
         let Some(up) = self.up(node) else { return Ok(()) };
-        let Plan { start, stop, .. } = up.driver.commit(step);
+        let Plan { start, stop, orders, .. } = up.driver.commit(step);
         up.pause = FIRST_PAUSE;
         self.agrees(node)?;
         self.point(node, "committed")?;
@@ -398,6 +396,11 @@ impl World {
                 self.tell(format_args!("s{id} is stopped"));
                 self.sessions.remove(&id);
             }
+        }
+        let (life, run) = (self.nodes[node].life, self.run);
+        for order in orders {
+            let after = Millis(self.chance.below(2000));
+            self.plan(after, Happening::Carry { node, life, run, order });
         }
         for order in start {
             self.point(node, "starting")?;

@@ -42,6 +42,14 @@ impl From<FileEdit> for Draft {
     }
 }
 
+/// The set that a proposal replaces.
+#[derive(Clone, Copy, Debug)]
+struct Revises {
+    id: ChangeId,
+    /// True if the author was asked to.
+    granted: bool,
+}
+
 /// True if a set, neither rejected nor undone, has the same result as these edits, whatever it was
 /// made against.
 fn leaves(change: &Change, edits: &[Edit]) -> bool {
@@ -61,8 +69,9 @@ impl Changes {
         rules: &ChangeRules,
     ) -> Result<Change, ChangeError> {
         let drafts = proposal.changes.into_iter().map(Draft::from).collect();
-        let Proposal { author, reason, revises, .. } = proposal;
+        let Proposal { author, reason, revises, granted, .. } = proposal;
         let origin = proposal.printed.then_some(GateKind::Printed);
+        let revises = revises.map(|id| Revises { id, granted });
         self.keep(drafts, author, reason, revises, rules, origin).await
     }
 
@@ -96,7 +105,7 @@ impl Changes {
         drafts: Vec<Draft>,
         author: Author,
         reason: String,
-        revises: Option<ChangeId>,
+        revises: Option<Revises>,
         rules: &ChangeRules,
         origin: Option<GateKind>,
     ) -> Result<Change, ChangeError> {
@@ -114,7 +123,7 @@ impl Changes {
         let edits = drafts.into_iter().map(|draft| self.edit(draft));
         let edits = edits.collect::<Result<Vec<Edit>, _>>()?;
         check(&edits, rules)?;
-        let earlier = revises.map(|id| self.revised(id, &author)).transpose()?;
+        let earlier = revises.map(|revises| self.revised(revises, &author)).transpose()?;
         let again = match &earlier {
             Some(earlier) => (earlier.reason == reason).then(|| earlier.clone()),
             None if author.handoff.is_some() => {
@@ -132,7 +141,7 @@ impl Changes {
             id: earlier.as_ref().map_or_else(|| self.store.next_id(), |earlier| Ok(earlier.id))?,
             revision: earlier.as_ref().map_or(1, |earlier| earlier.revision + 1),
             status: ChangeStatus::Pending,
-            untold: author.run.is_some(),
+            tried: None,
             author,
             reason,
             gates: gates(&edits, rules).into_iter().chain(origin).collect(),
@@ -153,15 +162,16 @@ impl Changes {
         Ok(change)
     }
 
-    /// Returns the set to be replaced. An agent can replace only its own sets, and none that has
-    /// been applied.
-    fn revised(&self, id: ChangeId, by: &Author) -> Result<Change, ChangeError> {
+    /// Returns the set to be replaced. An agent can replace only its own sets and one that was
+    /// given to it, and none that has been applied.
+    fn revised(&self, revises: Revises, by: &Author) -> Result<Change, ChangeError> {
+        let Revises { id, granted } = revises;
         let earlier = self.store.get(id)?;
         if earlier.status.is_in() {
             let status = earlier.status;
             return Err(ChangeError::Status { id, status, wanted: "revised" });
         }
-        match (&earlier.author.run, &earlier.author.agent) == (&by.run, &by.agent) {
+        match granted || (&earlier.author.run, &earlier.author.agent) == (&by.run, &by.agent) {
             true => Ok(earlier),
             false => Err(ChangeError::NotYours { id, by: earlier.author.to_string() }),
         }

@@ -192,7 +192,7 @@ impl Changes {
         for mut change in batch {
             let id = change.id;
             change.status = ChangeStatus::Failed;
-            change.untold = change.author.run.is_some();
+            self.note_order(&mut change);
             change.failure = Some(match output.is_empty() {
                 true => why.clone(),
                 false => format!("{why}\n{output}"),

@@ -1,5 +1,5 @@
-//! Everything in the record of a set besides its edits: a person's decision, comments, and what has
-//! not been reported to its run yet.
+//! Everything in the record of a set besides its edits: a person's decision, comments, and the run
+//! that it belongs to.
 
 use stafette_core::change::{Author, Change, ChangeId, ChangeStatus, Comment};
 use stafette_core::{HandoffId, RunId};
@@ -36,12 +36,10 @@ impl Changes {
     /// Checks that a person can still decide on a change: not after it was applied.
     pub fn decidable(change: &Change, wanted: ChangeStatus) -> Result<(), ChangeError> {
         let wanted = if wanted == ChangeStatus::Refused { "refused" } else { "approved" };
-        match change.status {
-            ChangeStatus::Pending
-            | ChangeStatus::Approved
-            | ChangeStatus::Refused
-            | ChangeStatus::Failed => Ok(()),
-            status => Err(ChangeError::Status { id: change.id, status, wanted }),
+        let (id, status) = (change.id, change.status);
+        match status.is_open() {
+            true => Ok(()),
+            false => Err(ChangeError::Status { id, status, wanted }),
         }
     }
 
@@ -52,23 +50,9 @@ impl Changes {
         run: RunId,
         handoff: Option<HandoffId>,
     ) -> Result<Change, ChangeError> {
-        self.owned_by(id, Some(run), handoff).await
-    }
-
-    /// Removes a set from a run that never started.
-    pub async fn disown(&self, id: ChangeId) -> Result<Change, ChangeError> {
-        self.owned_by(id, None, None).await
-    }
-
-    async fn owned_by(
-        &self,
-        id: ChangeId,
-        run: Option<RunId>,
-        handoff: Option<HandoffId>,
-    ) -> Result<Change, ChangeError> {
         let _hold = self.store.hold().await?;
         let mut change = self.store.get(id)?;
-        change.author = Author { run, handoff, ..change.author };
+        change.author = Author { run: Some(run), handoff, ..change.author };
         self.store.put(&change)?;
         Ok(change)
     }
@@ -107,33 +91,12 @@ impl Changes {
         Ok(change)
     }
 
-    /// Records that something about a change has to be reported to its run.
-    pub async fn untell(&self, id: ChangeId) -> Result<Change, ChangeError> {
-        let _hold = self.store.hold().await?;
-        let mut change = self.store.get(id)?;
-        change.untold = true;
-        self.store.put(&change)?;
-        Ok(change)
-    }
-
-    /// Records that the run knows this state of a change, unless it has changed since.
-    pub async fn told(&self, known: &Change) -> Result<(), ChangeError> {
-        let _hold = self.store.hold().await?;
-        let mut change = self.store.get(known.id)?;
-        if change.untold && (change.status, change.revision) == (known.status, known.revision) {
-            change.untold = false;
-            self.store.put(&change)?;
-        }
-        Ok(())
-    }
-
     /// Records that the run refused a change because its turn had ended.
     pub async fn turned_away(&self, id: ChangeId, why: &str) -> Result<(), ChangeError> {
         let _hold = self.store.hold().await?;
         let mut change = self.store.get(id)?;
         change.status = ChangeStatus::Failed;
         change.failure = Some(why.to_owned());
-        change.untold = false;
         self.store.put(&change)
     }
 }

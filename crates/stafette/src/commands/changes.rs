@@ -21,7 +21,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Changes) -> Result<Ex
         Some(ChangesCommand::Approve { change }) => {
             let answer: Value =
                 client.post(&path(&change, "/approve"), &json!({ "by": person() })).await?;
-            let said = format!("{} may be applied: stafette apply {0}", text(&answer, "id"));
+            let said = format!("{} may be applied: stafette apply {0}", named(&answer));
             tell(context, &answer, &said)
         }
         Some(ChangesCommand::Refuse { change, why }) => {
@@ -105,7 +105,7 @@ async fn list(context: &Context, client: &Client) -> Result<Exit, Failure> {
         };
         let reason = text(change, "reason");
         let reason = short(reason.lines().next().unwrap_or_default(), 60);
-        vec![text(change, "id"), status, count(edits, "file"), author(change), reason]
+        vec![named(change), status, count(edits, "file"), author(change), reason]
     };
     let head = ["change", "status", "files", "by", "reason"];
     context.output.table(&head, changes.iter().map(row).collect());
@@ -120,16 +120,24 @@ pub(crate) async fn waiting(client: &Client, asked: &[Value]) -> Result<Vec<Stri
         let gates = change["gates"].as_array().into_iter().flatten();
         let gates = gates.map(|gate| format!("{} {}", text(gate, "kind"), text(gate, "file")));
         let gates = short(&gates.collect::<Vec<_>>().join(", "), 100);
-        let id = text(change, "id");
+        let (id, seen) = (text(change, "id"), named(change));
         format!(
             "{id:>4} a change of {} needs your yes: {gates}\n     \
-             look: stafette diff {id}\n     answer:  stafette changes approve {id}",
+             look: stafette diff {id}\n     answer:  stafette changes approve {seen}",
             author(change),
         )
     };
     let about = "/handoff/offer/question/about/change";
     let is_asked = |change: &Value| asked.iter().any(|it| it.pointer(about) == Some(&change["id"]));
     Ok(changes.filter(|change| is_waiting(change) && !is_asked(change)).map(line).collect())
+}
+
+/// Returns the name of a set with its revision, unless that is the first.
+fn named(change: &Value) -> String {
+    match change["revision"].as_u64() {
+        Some(revision) if revision > 1 => format!("{}@{revision}", text(change, "id")),
+        _ => text(change, "id"),
+    }
 }
 
 fn is_waiting(change: &Value) -> bool {

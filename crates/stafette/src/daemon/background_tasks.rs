@@ -1,10 +1,10 @@
-//! The tasks beside the runs: hooks that follow them, generations, triggers and notifications.
+//! The tasks beside the runs: hooks that follow them, the context file, triggers and notifications.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stafette_engine::{Engine, Generations};
+use stafette_engine::{ContextWriter, Engine};
 use stafette_hooks::{Alarms, Follower, Notifier, ReadWorkflow, Triggers};
 use stafette_server::Edge;
 use stafette_stages::Stages;
@@ -38,8 +38,8 @@ impl BackgroundTasks {
         let memory = state.join("hooks.json");
         let follower = Follower::open(engine.clone(), root.to_owned(), memory).await;
         after_release(&mut tasks, engine, &stopped, follower.live(stopped.clone()));
-        let generations = Generations::new(engine.clone(), state.join("generations"));
-        after_release(&mut tasks, engine, &stopped, generations.live(stopped.clone()));
+        let context_file = ContextWriter::new(engine.clone());
+        after_release(&mut tasks, engine, &stopped, context_file.live(stopped.clone()));
         let memory = state.join("triggers.json");
         let triggers = Arc::new(Triggers::open(engine.clone(), read.clone(), memory));
         if !private {

@@ -13,11 +13,12 @@ use crate::redact::{Redact, Redactor, is_marked};
 use crate::run::create::RunCreated;
 use crate::run::session::SessionState;
 use crate::run::tell::TurnReport;
-use crate::team::change::{ChangeWork, FileNote, ProposedSet};
+use crate::team::change::{ChangeWork, FileNote, Hand, ProposedSet};
 use crate::team::council::vote::{Stance, Vote};
 use crate::team::council::{Decision, Dissent, Verdict};
 use crate::team::generation::hand_over::GenerationHandedOver;
 use crate::team::generation::{Awaited, Cause, ChangeCounts, Lineage, Note, Past};
+use crate::team::order::{OrderKey, WorkKey};
 use crate::team::phase::{Brought, Hop, Measured, Part, Phases, Saving, Tokens};
 use crate::team::{Inheritance, Said, TeamAbout, TeamInput};
 use crate::wire::context::{
@@ -206,13 +207,27 @@ fn inputs() -> Vec<Input> {
         Input::Answer { handoff, values: fields(), text: text(), by: by() },
         Input::Team(TeamInput::ProposeChange { turn: Some(turn()), set: Box::new(set) }),
         Input::Team(TeamInput::CommentChange { change, comment }),
-        Input::Team(TeamInput::OrderChange { change, work: ChangeWork::Apply, by: by() }),
-        Input::Team(TeamInput::SettleChange {
+        Input::Team(TeamInput::OrderChange {
             change,
+            revision: None,
+            work: ChangeWork::Apply,
+            by: Hand { name: by(), holder: Holder::person("ann") },
+        }),
+        Input::Team(TeamInput::DecideChange {
+            change,
+            revision: None,
             status: ChangeStatus::Refused,
             by: by(),
             note: text(),
         }),
+        Input::Team(TeamInput::SettleChange {
+            change,
+            order: WorkKey { run: turn().run, change, seq: 1 },
+            status: ChangeStatus::Failed,
+            by: by(),
+            note: text(),
+        }),
+        Input::Team(TeamInput::OrderDone { order: OrderKey::Collect }),
         Input::Postpone { handoff, until: Time(1), why: text() },
         Input::Alert { code: text(), message: text() },
         Input::Printed {
@@ -327,6 +342,7 @@ fn created() -> RunCreated {
         by: text(),
         origin: Some(foreign()),
         trace: None,
+        entry: None,
         forecasts: None,
         team: Inheritance { lineage: Some(Box::new(lineage())) },
     }
@@ -335,6 +351,7 @@ fn created() -> RunCreated {
 /// Fields with names, ids and our own keywords, which stay as they are.
 const NAMES: &[&str] = &[
     "about",
+    "order",
     "action",
     "after",
     "agent",
@@ -374,7 +391,7 @@ const NAMES: &[&str] = &[
 ];
 
 /// Parties and stances, in any field.
-const WORDS: [&str; 3] = ["human", "orchestrator", "agree"];
+const WORDS: [&str; 4] = ["human", "orchestrator", "agree", "ann"];
 
 /// Collects every text in a value, with the name of its field.
 fn texts(name: &str, value: &Value, found: &mut Vec<(String, String)>) {

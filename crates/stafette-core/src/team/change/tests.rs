@@ -1,6 +1,7 @@
 use super::*;
 use crate::Status;
 use crate::run::story::{RELAY, Story, h, pass};
+use crate::team::order::OrderKey;
 
 const C1: ChangeId = ChangeId(1);
 
@@ -32,9 +33,30 @@ fn says(story: &mut Story, text: &str) {
     story.input(crate::TeamInput::CommentChange { change: C1, comment });
 }
 
-fn settled(story: &mut Story, status: ChangeStatus) {
+fn decides(story: &mut Story, revision: Option<u32>, status: ChangeStatus) -> Reply {
     let (by, note) = ("ann".to_owned(), String::new());
-    story.input(crate::TeamInput::SettleChange { change: C1, status, by, note });
+    story.reply(crate::TeamInput::DecideChange { change: C1, revision, status, by, note })
+}
+
+fn wants(story: &mut Story, work: ChangeWork) -> Reply {
+    let by = Hand::named("ann");
+    story.reply(crate::TeamInput::OrderChange { change: C1, revision: None, work, by })
+}
+
+/// Carries the open order out, with that outcome.
+fn settled(story: &mut Story, status: ChangeStatus) {
+    let key = |order| match order {
+        Order::Change { key, .. } => Some(key),
+        _ => None,
+    };
+    let order = story.run.orders().into_iter().find_map(key).expect("an order");
+    let (by, note) = ("ann".to_owned(), String::new());
+    let input = crate::TeamInput::SettleChange { change: C1, order, status, by, note };
+    story.input(input.clone()).input(input);
+}
+
+fn open(story: &Story) -> Vec<OrderKey> {
+    story.run.orders().iter().map(Order::key).collect()
 }
 
 fn status(story: &Story) -> ChangeStatus {
@@ -52,10 +74,9 @@ fn s4_07_what_a_person_has_to_allow_is_a_question_that_the_run_waits_for() {
     assert!(story.question(h(2)).details.contains("deletes src/old.rs"));
     story.person_says(h(2), "approve");
     assert_eq!((status(&story), story.status()), (ChangeStatus::Approved, Status::Succeeded));
-    let by = "ann".to_owned();
-    story.input(crate::TeamInput::OrderChange { change: C1, work: ChangeWork::Apply, by });
+    wants(&mut story, ChangeWork::Apply);
     settled(&mut story, ChangeStatus::Validated);
-    settled(&mut story, ChangeStatus::Validated);
+    wants(&mut story, ChangeWork::Undo);
     settled(&mut story, ChangeStatus::Undone);
     insta::assert_snapshot!(story.transcript(), @r"
     run created: Add user auth
@@ -72,6 +93,7 @@ fn s4_07_what_a_person_has_to_allow_is_a_question_that_the_run_waits_for() {
     run succeeded: nothing is left to do
     c1 to apply
     c1 validated
+    c1 to undo
     c1 undone
     ");
 }
@@ -129,7 +151,7 @@ fn what_is_decided_elsewhere_takes_its_question_along_and_late_sets_are_not_take
     story.accept(h(1));
     let late = story.key(h(1));
     proposes(&mut story, h(1), set(1, true));
-    settled(&mut story, ChangeStatus::Approved);
+    decides(&mut story, None, ChangeStatus::Approved);
     assert_eq!(story.state(h(2)), "cancelled");
     story.done(h(1));
     assert_eq!(story.status(), Status::Succeeded);
@@ -148,6 +170,7 @@ fn a_run_remembers_so_many_sets_and_takes_no_more_while_they_are_open() {
         proposes(&mut story, h(1), set);
     }
     assert_eq!(story.run.team.changes.len(), MOST_SETS);
+    wants(&mut story, ChangeWork::Apply);
     settled(&mut story, ChangeStatus::Applied);
     proposes(&mut story, h(1), Box::new(ProposedSet { change: ChangeId(99), ..*set(1, false) }));
     assert!(
@@ -161,9 +184,54 @@ fn s4_07_an_attempt_that_came_to_nothing_leaves_the_question_open() {
     let mut story = Story::new(RELAY);
     story.accept(h(1));
     proposes(&mut story, h(1), set(1, true));
-    let by = "ann".to_owned();
-    story.input(crate::TeamInput::OrderChange { change: C1, work: ChangeWork::Apply, by });
+    wants(&mut story, ChangeWork::Apply);
     settled(&mut story, ChangeStatus::Pending);
     story.done(h(1));
     assert_eq!((story.state(h(2)), story.status()), ("asked", Status::WaitingForHuman));
+}
+
+#[test]
+fn b_01_an_order_is_open_until_its_outcome_is_recorded_also_after_the_end_and_only_one_at_a_time() {
+    let mut story = Story::new(RELAY);
+    story.accept(h(1));
+    proposes(&mut story, h(1), set(1, false));
+    story.done(h(1));
+    assert!(story.run.is_settled());
+    assert_eq!(wants(&mut story, ChangeWork::Apply), Reply::Recorded);
+    let order = WorkKey { run: story.run.id, change: C1, seq: story.run.seq };
+    assert_eq!(open(&story), [OrderKey::Change(order)]);
+    assert!(!story.run.is_settled(), "the next process finds it");
+    assert_eq!(wants(&mut story, ChangeWork::Undo), Reply::Ignored(Ignored::Busy));
+    let decided = decides(&mut story, None, ChangeStatus::Refused);
+    assert_eq!(decided, Reply::Ignored(Ignored::Busy));
+    settled(&mut story, ChangeStatus::Validated);
+    assert!(story.run.is_settled());
+}
+
+#[test]
+fn b_21_a_decision_counts_for_the_revision_that_was_seen() {
+    let mut story = Story::new(RELAY);
+    story.accept(h(1));
+    proposes(&mut story, h(1), set(1, true));
+    proposes(&mut story, h(1), set(2, true));
+    let stale = decides(&mut story, Some(1), ChangeStatus::Approved);
+    assert_eq!((stale, status(&story)), (Reply::Ignored(Ignored::Revised), ChangeStatus::Pending));
+    assert_eq!(decides(&mut story, Some(2), ChangeStatus::Approved), Reply::Recorded);
+    let note = OrderKey::Note { change: C1, upto: story.run.seq - 1 };
+    assert_eq!((status(&story), open(&story)), (ChangeStatus::Approved, vec![note]));
+    story.input(crate::TeamInput::OrderDone { order: note });
+    assert_eq!(open(&story), [], "it is in the record of the set");
+    let again = story.reply(crate::TeamInput::OrderDone { order: note });
+    assert_eq!(again, Reply::Ignored(Ignored::Unchanged));
+}
+
+#[test]
+fn b_08_the_outcome_of_worktrees_is_collected_once_after_the_end() {
+    let mut story = Story::new(&RELAY.replacen("[workflow]", "[workflow]\nworktrees = true", 1));
+    story.accept(h(1));
+    assert_eq!(open(&story), []);
+    story.done(h(1));
+    assert_eq!((open(&story), story.run.is_settled()), (vec![OrderKey::Collect], false));
+    story.input(crate::TeamInput::OrderDone { order: OrderKey::Collect });
+    assert!(story.run.is_settled());
 }

@@ -1,0 +1,486 @@
+//! Applying sets and taking them back. A caller has the runs of the sets record orders, and waits for
+//! their outcome; the runs' tasks have them carried out. An order that a crash interrupted is carried
+//! out by the next process, for nobody in particular.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus};
+use stafette_core::team::change::{ChangeWork, Hand};
+use stafette_core::team::order::WorkKey;
+use stafette_core::workflow::own::Own;
+use stafette_core::{Input, TeamInput};
+use stafette_workspace::changes::{Left, Report};
+use stafette_workspace::{ChangeError, Renewal};
+use tokio::sync::oneshot;
+
+use super::to_the_end;
+use crate::{Engine, EngineError, crash};
+
+/// The callers that wait for the outcome of their orders.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Requests {
+    /// Held by whoever works on the project, and by a caller until all of its orders are recorded.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    open: Arc<Mutex<Open>>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    requests: Vec<Request>,
+    /// Orders that were carried out together with another one, and why they came to nothing.
+    done: BTreeMap<WorkKey, String>,
+}
+
+/// Sets that a caller wants applied or taken back together.
+#[derive(Debug)]
+struct Request {
+    sets: Vec<ChangeId>,
+    /// True if those that cannot be applied are left, and the others are applied.
+    any: bool,
+    means: Means,
+    reply: Option<oneshot::Sender<Result<Outcome, EngineError>>>,
+}
+
+/// What the work on a set is done by: the rules and the program of a trusted workflow.
+#[derive(Clone, Debug)]
+struct Means {
+    rules: ChangeRules,
+    own: Option<Own>,
+}
+
+/// The outcome of a request.
+#[derive(Debug)]
+enum Outcome {
+    Report(Report),
+    Renewal(Renewal),
+}
+
+/// A set that is to be worked on.
+#[derive(Debug)]
+struct Wanted {
+    change: Change,
+    /// The order of its run; `None` when it belongs to no run.
+    key: Option<WorkKey>,
+}
+
+impl Requests {
+    fn open(&self) -> std::sync::MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the request that a set belongs to.
+    fn take(&self, set: ChangeId) -> Option<Request> {
+        let mut open = self.open();
+        let at = open.requests.iter().position(|request| request.sets.contains(&set))?;
+        Some(open.requests.remove(at))
+    }
+}
+
+impl Engine {
+    /// Applies a set, or rolls it back; of the revision that the caller has seen, if that is named.
+    ///
+    /// # Errors
+    /// The reason why it was not attempted, for example files locked by another holder.
+    pub async fn apply_change(
+        &self,
+        id: ChangeId,
+        revision: Option<u32>,
+        rules: ChangeRules,
+        by: Hand,
+    ) -> Result<Report, EngineError> {
+        self.report_of(vec![(id, revision)], false, ChangeWork::Apply, rules, by).await
+    }
+
+    /// Applies those of these sets that can be applied, in this order. Sets with files locked by
+    /// another holder are left out.
+    ///
+    /// # Errors
+    /// The reason why none of them was attempted.
+    pub async fn apply_changes(
+        &self,
+        ids: Vec<ChangeId>,
+        rules: ChangeRules,
+        by: Hand,
+    ) -> Result<Report, EngineError> {
+        let sets = ids.into_iter().map(|id| (id, None)).collect();
+        self.report_of(sets, true, ChangeWork::Apply, rules, by).await
+    }
+
+    /// Takes a set back.
+    ///
+    /// # Errors
+    /// The reason why it cannot be taken back, for example files locked by another holder.
+    pub async fn undo_change(
+        &self,
+        id: ChangeId,
+        with_later: bool,
+        rules: ChangeRules,
+        by: Hand,
+    ) -> Result<Report, EngineError> {
+        let work = if with_later { ChangeWork::UndoWithLater } else { ChangeWork::Undo };
+        self.report_of(vec![(id, None)], false, work, rules, by).await
+    }
+
+    /// Gives the team's own program the code of a change and restarts it. If that fails, the old
+    /// version is restored and runs.
+    ///
+    /// # Errors
+    /// When the change may not be applied, another holder has locked a file of it, or the rollback
+    /// is blocked.
+    pub async fn renew(
+        &self,
+        id: ChangeId,
+        own: &Own,
+        rules: &ChangeRules,
+        by: &Hand,
+    ) -> Result<Renewal, EngineError> {
+        let means = Means { rules: rules.clone(), own: Some(own.clone()) };
+        match self.request(vec![(id, None)], false, ChangeWork::Renew, means, by.clone()).await? {
+            (Outcome::Renewal(renewal), _) => Ok(renewal),
+            (Outcome::Report(_), _) => Err(EngineError::Stopping),
+        }
+    }
+
+    async fn report_of(
+        &self,
+        sets: Vec<(ChangeId, Option<u32>)>,
+        any: bool,
+        work: ChangeWork,
+        rules: ChangeRules,
+        by: Hand,
+    ) -> Result<Report, EngineError> {
+        let means = Means { rules, own: None };
+        match self.request(sets, any, work, means, by).await? {
+            (Outcome::Report(mut report), mut left) => {
+                report.left.append(&mut left);
+                Ok(report)
+            }
+            (Outcome::Renewal(_), _) => Err(EngineError::Stopping),
+        }
+    }
+
+    /// Orders the work and waits for its outcome. It goes on if the caller goes away. A set that
+    /// cannot be ordered is an error, or left if `any` will do.
+    async fn request(
+        &self,
+        sets: Vec<(ChangeId, Option<u32>)>,
+        any: bool,
+        work: ChangeWork,
+        means: Means,
+        by: Hand,
+    ) -> Result<(Outcome, Vec<Left>), EngineError> {
+        let engine = self.clone();
+        to_the_end(async move {
+            let (reply, outcome) = oneshot::channel();
+            let turn = engine.requests().turn.lock().await;
+            let (mut ordered, mut taken, mut left) = (false, Vec::new(), Vec::new());
+            for (id, revision) in sets {
+                match engine.order_work(id, revision, work, &by).await {
+                    Ok(is_recorded) => {
+                        ordered |= is_recorded;
+                        taken.push(id);
+                    }
+                    Err(error) if !any => return Err(error),
+                    Err(error) => {
+                        left.push(Left { id, why: error.to_string(), needs_person: false });
+                    }
+                }
+            }
+            if taken.is_empty() {
+                return Ok((Outcome::Report(Report::default()), left));
+            }
+            let request = Request { sets: taken, any, means, reply: Some(reply) };
+            if ordered {
+                engine.requests().open().requests.push(request);
+            } else {
+                // No run has an order that would be carried out.
+                engine.perform(request, work, &by).await?;
+            }
+            drop(turn);
+            crash::point();
+            let outcome = outcome.await.map_err(|_| EngineError::Stopping)??;
+            Ok((outcome, left))
+        })
+        .await
+    }
+
+    /// Has the run of a set record an order; returns whether there is such a run.
+    async fn order_work(
+        &self,
+        id: ChangeId,
+        revision: Option<u32>,
+        work: ChangeWork,
+        by: &Hand,
+    ) -> Result<bool, EngineError> {
+        let change = self.changes(async move |changes| changes.get(id)).await?;
+        let seen = revision.unwrap_or(change.revision);
+        if seen != change.revision {
+            let revision = change.revision;
+            return Err(ChangeError::Revised { id, seen, revision }.into());
+        }
+        let Some(run) = self.run_of_set(&change).await? else { return Ok(false) };
+        let (revision, by) = (Some(seen), by.clone());
+        let order = TeamInput::OrderChange { change: id, revision, work, by };
+        self.accepted(&change, seen, self.record(run, Input::Team(order)).await?).await?;
+        Ok(true)
+    }
+
+    /// Carries out an order of a run, together with the others that were requested with it, and has
+    /// the outcome recorded.
+    pub(crate) async fn work_on(
+        &self,
+        key: WorkKey,
+        work: ChangeWork,
+        revision: u32,
+        by: &Hand,
+    ) -> Result<(), EngineError> {
+        let id = key.change;
+        let turn = self.requests().turn.lock().await;
+        let memo = self.requests().open().done.remove(&key);
+        let note = match memo {
+            Some(note) => note,
+            None if self.is_carried_out(key, work).await? => String::new(),
+            None => {
+                let request = match self.requests().take(id) {
+                    Some(request) => request,
+                    None => self.recovered(key).await?,
+                };
+                self.write_words(key.run, id).await?;
+                match self.changes(async move |changes| changes.get(id)).await {
+                    Ok(change) if change.revision != revision => {
+                        let (seen, revision) = (revision, change.revision);
+                        let error = ChangeError::Revised { id, seen, revision };
+                        let note = error.to_string();
+                        answer(request.reply, Err(error.into()));
+                        note
+                    }
+                    _ => {
+                        self.perform(request, work, by).await?;
+                        self.requests().open().done.remove(&key).unwrap_or_default()
+                    }
+                }
+            }
+        };
+        drop(turn);
+        crash::point();
+        self.report_outcome(key, work, by, note).await
+    }
+
+    /// True if an order was carried out before, by a process that could not report it.
+    async fn is_carried_out(&self, key: WorkKey, work: ChangeWork) -> Result<bool, EngineError> {
+        let id = key.change;
+        if work == ChangeWork::Renew {
+            return Ok(self.runs_on(id).await);
+        }
+        match self.changes(async move |changes| changes.get(id)).await {
+            Ok(change) => Ok(change.tried == Some(key)),
+            Err(ChangeError::NoChange { .. }) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The request for an order that nobody waits for: the rules are those of its run.
+    async fn recovered(&self, key: WorkKey) -> Result<Request, EngineError> {
+        let workflow = self.state(key.run).await?.workflow.clone();
+        let means = Means { rules: workflow.change_rules(), own: workflow.own.clone() };
+        Ok(Request { sets: vec![key.change], any: false, means, reply: None })
+    }
+
+    /// Does the work on the project, tells the caller, and keeps why it came to nothing for each
+    /// order. An error means that it has to be tried again.
+    async fn perform(
+        &self,
+        request: Request,
+        work: ChangeWork,
+        by: &Hand,
+    ) -> Result<(), EngineError> {
+        let Request { sets, any, means, reply } = request;
+        let mut wanted = Vec::new();
+        for id in sets {
+            wanted.push(self.wanted(id).await?);
+        }
+        let outcome = match wanted.as_slice() {
+            [one] if !any => self.perform_one(one, work, &means, by).await,
+            several => self.perform_several(several, &means.rules, by).await,
+        };
+        if let Err(EngineError::Change { source: ChangeError::Busy }) = &outcome
+            && let Some(one) = wanted.first()
+        {
+            // Another process works on the project. The caller goes on waiting.
+            let sets = wanted.iter().map(|wanted| wanted.change.id).collect();
+            if one.key.is_some() {
+                let request = Request { sets, any, means, reply };
+                self.requests().open().requests.push(request);
+                return Err(ChangeError::Busy.into());
+            }
+        }
+        let why = |wanted: &Wanted| match &outcome {
+            Err(error) => error.to_string(),
+            Ok(Outcome::Renewal(renewal)) => renewal.why.clone(),
+            Ok(Outcome::Report(report)) => {
+                let left = report.left.iter().find(|left| left.id == wanted.change.id);
+                left.map(|left| left.why.clone()).unwrap_or_default()
+            }
+        };
+        let done = wanted.iter().filter_map(|wanted| Some((wanted.key?, why(wanted))));
+        let done: Vec<(WorkKey, String)> = done.collect();
+        self.requests().open().done.extend(done);
+        answer(reply, outcome);
+        Ok(())
+    }
+
+    /// Finds a set with its order.
+    async fn wanted(&self, id: ChangeId) -> Result<Wanted, EngineError> {
+        let change = self.changes(async move |changes| changes.get(id)).await?;
+        let mut key = None;
+        if let Some(run) = change.author.run
+            && let Ok(state) = self.state(run).await
+        {
+            let known = state.team.changes.get(&id).filter(|known| known.ordered.is_some());
+            key = known.map(|known| WorkKey { run, change: id, seq: known.ordered_at });
+        }
+        Ok(Wanted { change, key })
+    }
+
+    async fn perform_one(
+        &self,
+        wanted: &Wanted,
+        work: ChangeWork,
+        means: &Means,
+        by: &Hand,
+    ) -> Result<Outcome, EngineError> {
+        let (id, orders) = (wanted.change.id, wanted.key.into_iter().collect::<Vec<_>>());
+        let mut touched = match work {
+            ChangeWork::UndoWithLater => {
+                self.changes(async move |changes| changes.later(id)).await?
+            }
+            ChangeWork::Apply | ChangeWork::Undo | ChangeWork::Renew => Vec::new(),
+        };
+        touched.push(wanted.change.clone());
+        let hold = self.hold_files(&by.holder, &touched).await?;
+        crash::point();
+        let rules = means.rules.clone();
+        let outcome = match work {
+            ChangeWork::Renew => {
+                let renewed = self.renew_held(wanted, means.clone()).await;
+                renewed.map(Outcome::Renewal)
+            }
+            ChangeWork::Apply | ChangeWork::Undo | ChangeWork::UndoWithLater => {
+                let worked = self.changes(async move |changes| {
+                    let changes = changes.ordered(orders);
+                    match work {
+                        ChangeWork::Undo => changes.undo(id, false, &rules).await,
+                        ChangeWork::UndoWithLater => changes.undo(id, true, &rules).await,
+                        _ => changes.apply(id, &rules).await,
+                    }
+                });
+                worked.await.map(Outcome::Report).map_err(EngineError::from)
+            }
+        };
+        crash::point();
+        hold.release().await;
+        outcome
+    }
+
+    /// Applies several sets, which are validated together.
+    async fn perform_several(
+        &self,
+        wanted: &[Wanted],
+        rules: &ChangeRules,
+        by: &Hand,
+    ) -> Result<Outcome, EngineError> {
+        let (mut free, mut orders) = (Vec::new(), Vec::new());
+        let (mut holds, mut left) = (Vec::new(), Vec::new());
+        for Wanted { change, key } in wanted {
+            match self.hold_files(&by.holder, [change]).await {
+                Ok(hold) => {
+                    holds.push(hold);
+                    free.push(change.id);
+                    orders.extend(*key);
+                }
+                Err(error) => {
+                    left.push(Left { id: change.id, why: error.to_string(), needs_person: false });
+                }
+            }
+        }
+        crash::point();
+        let rules = rules.clone();
+        let worked =
+            self.changes(async move |changes| changes.ordered(orders).land(&free, &rules).await);
+        let report = worked.await;
+        crash::point();
+        for hold in holds {
+            hold.release().await;
+        }
+        let mut report = report?;
+        report.left.append(&mut left);
+        Ok(Outcome::Report(report))
+    }
+
+    async fn renew_held(&self, wanted: &Wanted, means: Means) -> Result<Renewal, EngineError> {
+        let Means { rules, own: Some(own) } = means else {
+            return Err(EngineError::Objected { why: "the team has no program of its own".into() });
+        };
+        let renewal = self.replace_program(wanted.change.id, wanted.key, own, rules).await?;
+        if let Some(run) = wanted.change.author.run {
+            // The run that it came from may have ended, and then it notifies no one.
+            let (code, message) = crate::self_program::alert(&renewal);
+            let _ = self.send(run, Input::Alert { code, message }).await;
+        }
+        Ok(renewal)
+    }
+
+    /// Has the runs record what an order came to: first those of other sets that it took back, and
+    /// then its own, which ends it.
+    async fn report_outcome(
+        &self,
+        key: WorkKey,
+        work: ChangeWork,
+        by: &Hand,
+        note: String,
+    ) -> Result<(), EngineError> {
+        if matches!(work, ChangeWork::UndoWithLater | ChangeWork::Renew) {
+            let all = self.changes(async |changes| changes.list()).await?;
+            let others = all.into_iter().filter(|it| it.tried == Some(key) && it.id != key.change);
+            for change in others {
+                if let Some(run) = self.run_of_set(&change).await? {
+                    self.record(run, settled(&change, key, by, String::new())).await?;
+                }
+            }
+        }
+        let id = key.change;
+        let outcome = match self.changes(async move |changes| changes.get(id)).await {
+            Ok(change) => settled(&change, key, by, note),
+            Err(error @ ChangeError::NoChange { .. }) => {
+                let (status, by, note) = (ChangeStatus::Failed, by.name.clone(), error.to_string());
+                Input::Team(TeamInput::SettleChange { change: id, order: key, status, by, note })
+            }
+            Err(error) => return Err(error.into()),
+        };
+        crash::point();
+        self.record(key.run, outcome).await.map(drop)
+    }
+}
+
+fn answer(
+    reply: Option<oneshot::Sender<Result<Outcome, EngineError>>>,
+    outcome: Result<Outcome, EngineError>,
+) {
+    // The caller may have gone; what came of it is in the run.
+    drop(reply.map(|reply| reply.send(outcome)));
+}
+
+/// The input with the status of a set after an order.
+fn settled(change: &Change, order: WorkKey, by: &Hand, note: String) -> Input {
+    let note = match (&change.failure, &change.commit) {
+        _ if !note.is_empty() => note,
+        (Some(failure), _) if change.status == ChangeStatus::Failed => {
+            failure.lines().next().unwrap_or_default().to_owned()
+        }
+        (_, Some(commit)) if change.status.is_in() => format!("commit {commit}"),
+        _ => String::new(),
+    };
+    let (change, status, by) = (change.id, change.status, by.name.clone());
+    Input::Team(TeamInput::SettleChange { change, order, status, by, note })
+}

@@ -1,0 +1,145 @@
+//! Carries out the orders of a run that are not turns. The run's task starts them; each is tried
+//! until its end is recorded, and the next process starts again whatever is still open.
+
+use std::time::Duration;
+
+use stafette_agents::GRACE;
+use stafette_core::team::generation::successor;
+use stafette_core::team::order::{Order, OrderKey};
+use stafette_core::{Input, Reply, RunId, TeamInput, Time};
+use tokio::task::JoinSet;
+
+use crate::generations::{counts, imported, landing};
+use crate::{Engine, EngineError, clock, crash};
+
+/// The first and the longest pause before an order is tried again.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// The time that orders have to end when the engine stops.
+const PATIENCE: Duration = GRACE.saturating_mul(2);
+
+/// The orders of one run that are being carried out.
+#[derive(Debug, Default)]
+pub(crate) struct Orders(JoinSet<()>);
+
+impl Orders {
+    /// Starts these orders, each on its own.
+    pub(crate) fn start(&mut self, engine: &Engine, run: RunId, orders: Vec<Order>) {
+        while self.0.try_join_next().is_some() {}
+        for order in orders {
+            self.0.spawn(engine.clone().carry_out(run, order));
+        }
+    }
+
+    /// Waits for the orders that are being carried out. Those that do not end in time are given up,
+    /// and the next process finds them.
+    pub(crate) async fn end(mut self) {
+        let ended = async { while self.0.join_next().await.is_some() {} };
+        if tokio::time::timeout(PATIENCE, ended).await.is_err() {
+            tracing::warn!(
+                orders = self.0.len(),
+                "orders did not end in time; the next start finds them"
+            );
+        }
+    }
+}
+
+impl Engine {
+    async fn carry_out(self, run: RunId, order: Order) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            crash::point();
+            let done = match &order {
+                Order::Note { change, upto } => self.write_down(run, *change, *upto).await,
+                Order::Change { key, work, revision, by } => {
+                    self.work_on(*key, *work, *revision, by).await
+                }
+                Order::Import => self.import_changes(run).await,
+                Order::Collect => self.collect(run).await,
+                Order::HandOver => self.hand_over(run).await,
+                Order::Begin { not_before } => self.begin_next(run, *not_before).await,
+            };
+            let Err(error) = done else { return };
+            let key = order.key();
+            tracing::warn!(%run, ?key, %error, "an order is not carried out yet");
+            if self.stops_within(pause).await {
+                return;
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Waits; returns true if the engine stops meanwhile.
+    async fn stops_within(&self, time: Duration) -> bool {
+        let mut stopping = self.stopping();
+        tokio::time::timeout(time, stopping.wait_for(|stop| *stop)).await.is_ok()
+    }
+
+    /// Records that an order is done.
+    pub(crate) async fn order_done(&self, run: RunId, order: OrderKey) -> Result<(), EngineError> {
+        crash::point();
+        self.record(run, Input::Team(TeamInput::OrderDone { order })).await.map(drop)
+    }
+
+    /// Proposes the outcome of a run's worktrees.
+    async fn collect(&self, run: RunId) -> Result<(), EngineError> {
+        let state = self.state(run).await?;
+        if let Some(change) = self.shared().places.leave(&state).await {
+            let (turn, set) = (None, Box::new(change.proposed()));
+            self.record(run, Input::Team(TeamInput::ProposeChange { turn, set })).await?;
+        }
+        self.order_done(run, OrderKey::Collect).await
+    }
+
+    /// Proposes what another orchestrator left.
+    async fn import_changes(&self, run: RunId) -> Result<(), EngineError> {
+        imported::propose(self, &*self.state(run).await?).await?;
+        self.order_done(run, OrderKey::Import).await
+    }
+
+    /// Decides, for a run that has ended, what follows it.
+    async fn hand_over(&self, run: RunId) -> Result<(), EngineError> {
+        let state = self.state(run).await?;
+        let changes = counts(&state, &self.changes_of(&state).await);
+        crash::point();
+        let reply = self.record(run, Input::Team(TeamInput::HandOver { changes })).await?;
+        if reply != Reply::Recorded {
+            tracing::debug!(%run, ?reply, "handed over before");
+        }
+        Ok(())
+    }
+
+    /// Begins the run that follows: applies what is ready, and then begins it once.
+    async fn begin_next(&self, run: RunId, not_before: Time) -> Result<(), EngineError> {
+        let mut stopping = self.stopping();
+        while clock::now() < not_before {
+            tokio::select! {
+                biased;
+                _ = stopping.wait_for(|stop| *stop) => return Err(EngineError::Stopping),
+                () = clock::reach(Some(not_before), Duration::from_secs(3600)) => {}
+            }
+        }
+        let state = self.state(run).await?;
+        self.trusts(&state.workflow).map_err(|why| EngineError::Objected { why })?;
+        // Repeated after a crash: changes that are applied by then are no longer ready.
+        landing::land(self, &state).await;
+        // Notes that arrive now are for the run that begins, or too late for it.
+        let turn = self.once.wait().await;
+        let state = self.state(run).await?;
+        if let Some(created) = successor(&state)
+            && self.store().run(created.run).await?.is_none()
+        {
+            crash::point();
+            match self.begin_once(created).await {
+                Err(EngineError::Blocked { why }) => {
+                    tracing::warn!(%run, why, "the run after it does not begin");
+                }
+                Err(error) => return Err(error),
+                Ok(_) => {}
+            }
+        }
+        drop(turn);
+        self.order_done(run, OrderKey::Begin).await
+    }
+}
