@@ -6,11 +6,30 @@
 use std::collections::BTreeSet;
 
 /// The programs that run the files among their arguments, or the command after them.
-const RUNNERS: [&str; 37] = [
+const RUNNERS: [&str; 38] = [
     "sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox", "python", "python3", "node",
     "deno", "bun", "ruby", "perl", "php", "lua", "java", "tsx", "ts-node", "uv", "npx", "make",
     "just", "env", "exec", "nohup", "nice", "sudo", "command", "timeout", "time", "xargs",
-    "setsid", ".", "source", "eval",
+    "setsid", ".", "source", "eval", "trap",
+];
+
+/// Programs that run what they read where no file is named to them.
+const READERS: [&str; 15] = [
+    "sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "python", "python3", "node", "ruby", "perl",
+    "php", "lua", "deno",
+];
+
+/// Variables that name a file which programs run, or hold a command.
+const STARTING: [&str; 9] = [
+    "BASH_ENV",
+    "ENV",
+    "GIT_SSH_COMMAND",
+    "LD_PRELOAD",
+    "NODE_OPTIONS",
+    "PERL5OPT",
+    "PROMPT_COMMAND",
+    "PYTHONSTARTUP",
+    "RUBYOPT",
 ];
 
 /// Programs that only look at the files that are named to them, or make and remove them.
@@ -29,6 +48,9 @@ const FOLDERS: [&str; 5] = ["-C", "--cwd", "--dir", "--directory", "--prefix"];
 /// The depth to which commands within commands are read.
 const DEPTH: usize = 4;
 
+/// The number of commands within quotes that are read.
+const MOST_QUOTED: usize = 64;
+
 /// The number of folders that are followed.
 const MOST_FOLDERS: usize = 16;
 
@@ -41,6 +63,8 @@ pub struct Mentions {
     pub programs: BTreeSet<String>,
     /// True if a shell computes the name of a file that is run.
     pub runs_computed: bool,
+    /// True if the folder that the command works in is computed.
+    is_adrift: bool,
 }
 
 /// A word of a command that may name a file.
@@ -102,12 +126,16 @@ impl Mentions {
     ) {
         let outer = piped.is_none();
         let leads = |word: &&Word| {
-            (!outer && KEYWORDS.contains(&word.text.as_str())) || word.assigned().is_some()
+            (!outer && KEYWORDS.contains(&word.text.as_str())) || word.assignment().is_some()
         };
         let (lead, words) = words.split_at(words.iter().take_while(leads).count());
-        for value in lead.iter().filter_map(Word::assigned) {
-            self.add(value, folders, Role::Takes, outer, false);
+        for (variable, value) in lead.iter().filter_map(Word::assignment) {
+            let starts = STARTING.contains(&variable);
+            let role = if starts { Role::Runs } else { Role::Takes };
+            self.add(value, folders, role, outer, false);
         }
+        // A bare program is found elsewhere then.
+        self.runs_computed |= lead.iter().chain(words).any(Word::leads_path_astray);
         let Some((program, arguments)) = words.split_first() else { return };
         let name = program.text.rsplit('/').next().unwrap_or_default().to_owned();
         // A bare name is looked for on the path, not in the project.
@@ -115,7 +143,10 @@ impl Mentions {
             self.add(&program.text, folders, Role::Runs, outer, program.computed);
         }
         let role = match name.as_str() {
-            "cd" => return go_to(arguments, folders),
+            "cd" | "pushd" => {
+                self.is_adrift |= arguments.iter().any(|word| word.computed);
+                return go_to(arguments, folders);
+            }
             name if is_runner(name) || piped == Some(true) => Role::Runs,
             name if LOOKING.contains(&name) => Role::Looks,
             _ => Role::Takes,
@@ -123,6 +154,9 @@ impl Mentions {
         self.programs.insert(name.clone());
         self.runs_computed |=
             program.computed || (role == Role::Runs && arguments.iter().any(|word| word.computed));
+        let is_relative = program.text.contains('/') && !program.text.starts_with('/');
+        let runs_argument = is_runner(&name) && !arguments.is_empty();
+        self.runs_computed |= self.is_adrift && (is_relative || runs_argument);
         let mut folders = folders.clone();
         let mut before = "";
         for word in arguments {
@@ -131,15 +165,21 @@ impl Mentions {
                 go_to(std::slice::from_ref(word), &mut folders);
                 continue;
             }
-            if before == "-m" {
-                let path = word.text.replace('.', "/");
+            if let Some(module) = module(&name, before, &word.text) {
+                let path = module.replace('.', "/");
                 self.add(&format!("{path}.py"), &folders, Role::Runs, outer, false);
                 self.add(&format!("{path}/__main__.py"), &folders, Role::Runs, outer, false);
             }
             let is_text = role == Role::Runs && is_text_option(before);
             let may_be = word.text.contains(|c: char| c.is_whitespace() || ";&|".contains(c));
             if !is_text {
+                // Settings of git name programs that it starts.
+                let is_setting = name == "git" && before == "-c";
+                let role = if is_setting { Role::Runs } else { role };
                 self.argument(word, &folders, role, outer);
+            }
+            if let Some((_, text)) = word.text.split_once("=!").filter(|_| depth > 0) {
+                self.text(text, &folders, depth - 1);
             }
             // A folder is run by a file in it.
             if name.starts_with("python") && !word.text.starts_with('-') {
@@ -183,6 +223,10 @@ impl Mentions {
             simple.piped && simple.words.first().is_some_and(|word| is_runner(&word.text))
         };
         let is_run = commands.iter().any(runs);
+        // What else is piped into a shell is made on the way.
+        let reads = |simple: &Simple| simple.piped && simple.reads_program();
+        let is_made = |simple: &Simple| simple.piped && !reads(simple) && !simple.is_cat();
+        self.runs_computed |= commands.iter().any(reads) && commands.iter().any(is_made);
         for simple in &commands {
             self.read(&simple.words, &mut folders, Some(simple.piped && is_run), depth);
         }
@@ -191,6 +235,22 @@ impl Mentions {
 
 fn is_runner(program: &str) -> bool {
     RUNNERS.contains(&program.rsplit('/').next().unwrap_or_default())
+}
+
+/// The module that Python runs, if this word of its command names one: after `-m`, also among other
+/// letters, or at once behind it.
+fn module<'w>(program: &str, before: &str, word: &'w str) -> Option<&'w str> {
+    if before == "-m" {
+        return Some(word);
+    }
+    let letters = |option: &'w str| option.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+    let is_python = program.starts_with("python");
+    let after = before.strip_prefix('-').is_some_and(|rest| rest.ends_with('m'));
+    match letters(word).and_then(|rest| rest.split_once('m')) {
+        _ if !is_python => None,
+        Some((_, module)) if !module.is_empty() => Some(module),
+        _ => Some(word).filter(|_| after && !before.starts_with("--")),
+    }
 }
 
 /// Adds the folder that the first argument leads to, from each that was there before.
@@ -230,11 +290,17 @@ impl Word {
         Self { text: text.to_owned(), computed: false }
     }
 
-    /// The value, if the word sets a variable.
-    fn assigned(&self) -> Option<&str> {
+    /// The variable and its value, if the word sets one.
+    fn assignment(&self) -> Option<(&str, &str)> {
         let (name, value) = self.text.split_once('=')?;
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        (!name.is_empty() && name.bytes().all(is_letter)).then_some(value)
+        (!name.is_empty() && name.bytes().all(is_letter)).then_some((name, value))
+    }
+
+    /// True if it has programs looked for in folders that may be in the project.
+    fn leads_path_astray(&self) -> bool {
+        let Some(("PATH", value)) = self.assignment() else { return false };
+        self.computed || value.split(':').any(|folder| !folder.starts_with('/'))
     }
 }
 
@@ -246,68 +312,44 @@ struct Simple {
     piped: bool,
 }
 
+impl Simple {
+    /// True if it runs what it reads.
+    fn reads_program(&self) -> bool {
+        let Some((program, arguments)) = self.words.split_first() else { return false };
+        let name = program.text.rsplit('/').next().unwrap_or_default();
+        READERS.contains(&name) && arguments.iter().all(|word| word.text.starts_with('-'))
+    }
+
+    fn is_cat(&self) -> bool {
+        self.words.first().is_some_and(|word| word.text == "cat")
+    }
+}
+
 /// Cuts a shell's text into its commands, and those into words. What is written to is left out.
 fn commands(text: &str) -> Vec<Simple> {
     let mut cut = Cut::default();
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        match c {
-            '\'' => {
-                cut.begun = true;
-                rest.by_ref().take_while(|c| *c != '\'').for_each(|c| cut.word.text.push(c));
-            }
-            '"' => {
-                cut.begun = true;
-                while let Some(c) = rest.next().filter(|c| *c != '"') {
-                    match c {
-                        '\\' => cut.word.text.extend(rest.next()),
-                        '$' => cut.variable(&mut rest),
-                        '`' => cut.word.computed = true,
-                        c => cut.word.text.push(c),
-                    }
-                }
-            }
-            '\\' => {
-                cut.begun = true;
-                cut.word.text.extend(rest.next().filter(|c| *c != '\n'));
-            }
-            '|' if rest.next_if_eq(&'|').is_none() => {
-                cut.simple.piped = true;
-                cut.end_command();
-                cut.simple.piped = true;
-            }
-            ';' | '&' | '|' | '(' | ')' | '`' | '\n' => cut.end_command(),
-            '<' => cut.end_word(),
-            '>' => {
-                // The number of a stream in front of it is no word.
-                if cut.word.text.bytes().all(|byte| byte.is_ascii_digit()) {
-                    cut.word = Word::default();
-                    cut.begun = false;
-                }
-                cut.end_word();
-                cut.written = true;
-                while rest.next_if(|c| matches!(c, '>' | '&' | '|')).is_some() {}
-            }
-            '#' if !cut.begun => while rest.next_if(|c| *c != '\n').is_some() {},
-            '$' => {
-                cut.begun = true;
-                cut.variable(&mut rest);
-            }
-            '*' | '?' | '{' if c != '{' || cut.begun => {
-                cut.begun = true;
-                cut.word.computed = true;
-            }
-            c if c.is_whitespace() => cut.end_word(),
-            c => {
-                cut.begun = true;
-                cut.word.text.push(c);
-            }
-        }
+    cut.read(text);
+    let mut at = 0;
+    while let Some(quoted) = cut.quoted.get(at).cloned().filter(|_| at < MOST_QUOTED) {
+        cut.read(&quoted);
+        at += 1;
     }
-    cut.end_command();
     cut.commands
 }
 
+/// Takes a command out of quotes, up to its end.
+fn substituted(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> String {
+    let mut open = 1_usize;
+    let is_in = |c: &char| {
+        match c {
+            '(' => open += 1,
+            ')' => open -= 1,
+            _ => {}
+        }
+        open > 0
+    };
+    rest.take_while(is_in).collect()
+}
 #[derive(Default)]
 struct Cut {
     commands: Vec<Simple>,
@@ -317,9 +359,93 @@ struct Cut {
     begun: bool,
     /// True if the word is a file that is written to.
     written: bool,
+    /// The commands that stand within quotes.
+    quoted: Vec<String>,
 }
 
 impl Cut {
+    fn read(&mut self, text: &str) {
+        let mut rest = text.chars().peekable();
+        while let Some(c) = rest.next() {
+            match c {
+                '\'' => {
+                    self.begun = true;
+                    rest.by_ref().take_while(|c| *c != '\'').for_each(|c| self.word.text.push(c));
+                }
+                '"' => {
+                    self.begun = true;
+                    while let Some(c) = rest.next().filter(|c| *c != '"') {
+                        match c {
+                            '\\' => self.word.text.extend(rest.next()),
+                            '$' if rest.next_if_eq(&'(').is_some() => {
+                                self.word.computed = true;
+                                self.quoted.push(substituted(&mut rest));
+                            }
+                            '$' => self.variable(&mut rest),
+                            '`' => {
+                                self.word.computed = true;
+                                self.quoted.push(rest.by_ref().take_while(|c| *c != '`').collect());
+                            }
+                            c => self.word.text.push(c),
+                        }
+                    }
+                }
+                '\\' => {
+                    self.begun = true;
+                    self.word.text.extend(rest.next().filter(|c| *c != '\n'));
+                }
+                '|' if rest.next_if_eq(&'|').is_none() => {
+                    self.simple.piped = true;
+                    self.end_command();
+                    self.simple.piped = true;
+                }
+                ';' | '&' | '|' | '(' | ')' | '`' | '\n' => self.end_command(),
+                '<' => {
+                    self.end_word();
+                    if rest.peek() == Some(&'(') {
+                        // The output of a command, as a file.
+                        self.simple.words.push(Word { text: String::new(), computed: true });
+                    }
+                }
+                '>' => {
+                    // The number of a stream in front of it is no word.
+                    if self.word.text.bytes().all(|byte| byte.is_ascii_digit()) {
+                        self.word = Word::default();
+                        self.begun = false;
+                    }
+                    self.end_word();
+                    self.written = true;
+                    while rest.next_if(|c| matches!(c, '>' | '&' | '|')).is_some() {}
+                }
+                '#' if !self.begun => while rest.next_if(|c| *c != '\n').is_some() {},
+                '$' => {
+                    self.begun = true;
+                    self.variable(&mut rest);
+                }
+                '*' | '?' => {
+                    self.begun = true;
+                    self.word.computed = true;
+                }
+                // Alone they are words of the shell, or of the program.
+                '{' if rest.peek().is_some_and(|c| !c.is_whitespace() && *c != '}') => {
+                    self.begun = true;
+                    self.word.computed = true;
+                }
+                '[' if self.begun && self.word.text != "[" => self.word.computed = true,
+                '~' if !self.begun && rest.next_if(|c| matches!(c, '+' | '-')).is_some() => {
+                    self.begun = true;
+                    self.word.computed = true;
+                }
+                c if c.is_whitespace() => self.end_word(),
+                c => {
+                    self.begun = true;
+                    self.word.text.push(c);
+                }
+            }
+        }
+        self.end_command();
+    }
+
     /// Leaves a variable out. The folder that the command works in is known, all others are not.
     fn variable(&mut self, rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
         let braced = rest.next_if_eq(&'{').is_some();
@@ -407,17 +533,55 @@ mod tests {
             &["git", "-c", "alias.x=!s/a.sh", "x"],
             &["sh", "-c", "cat s/a.sh | sh"],
             &["sh", "-c", "sh \"$PWD\"/s/a.sh"],
+            &["sh", "-c", "echo \"$(s/a.sh)\""],
+            &["sh", "-c", "echo \"`s/a.sh`\""],
+            &["sh", "-c", "echo \"$(echo \"$(s/a.sh)\")\""],
+            &["sh", "-c", "trap 's/a.sh' EXIT"],
+            &["bash", "-c", "pushd s; ./a.sh"],
+            &["sh", "-c", "BASH_ENV=s/a.sh bash -c :"],
+            &["git", "-c", "alias.x=!sh s/a.sh", "x"],
+            &["sh", "-c", "git -c core.fsmonitor=s/a.sh status"],
         ] {
             let found = of(words);
             let is_it = |path: &String| path.replace("./", "") == "s/a.sh";
             assert!(found.iter().any(is_it), "{words:?}: {found:?}");
         }
+        for words in [["python3", "-Bm", "mod"].as_slice(), &["python3", "-ummod"]] {
+            assert!(of(words).contains(&"mod.py".to_owned()), "{words:?}");
+        }
         assert!(of(&["python3", "s"]).contains(&"s/__main__.py".to_owned()));
-        for text in ["F=s/a.sh; sh $F", "sh s/*.sh", "s/{a,b}.sh", "$(echo s/a.sh)"] {
+        for text in [
+            "F=s/a.sh; sh $F",
+            "sh s/*.sh",
+            "s/{a,b}.sh",
+            "$(echo s/a.sh)",
+            "./r[u]n.sh",
+            "sh ~+/run.sh",
+            "sh {run,x}.sh",
+            "{sh,run.sh}",
+            ". <(cat run.sh)",
+            "cd $X/sub && ./prog",
+            "PATH=.:$PATH run.sh",
+            "PATH=$PWD/sub:$PATH; prog",
+            "echo c2ggcnVuLnNo|base64 -d|sh",
+        ] {
             let words = ["sh", "-c", text].map(str::to_owned);
             assert!(mentions(&words).runs_computed, "{text}");
         }
-        for text in ["make test", "cargo test && ./a.sh", "cat a | wc -l", "{ ./a.sh; }"] {
+        assert!(mentions(&["env", "PATH=sub", "prog"].map(str::to_owned)).runs_computed);
+        for text in [
+            "make test",
+            "cargo test && ./a.sh",
+            "cat a | wc -l",
+            "{ ./a.sh; }",
+            "if [ -e a ]; then ./a.sh; fi",
+            "[[ -e a ]] && ./a.sh",
+            "PATH=/usr/bin:/bin ./a.sh",
+            "cat a.sh | sh",
+            "grep x a | python3 b.py",
+            "cd \"$HOME\" && cargo test",
+            "find . -name x -exec rm {} +",
+        ] {
             let words = ["sh", "-c", text].map(str::to_owned);
             assert!(!mentions(&words).runs_computed, "{text}");
         }

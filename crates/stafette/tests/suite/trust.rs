@@ -130,11 +130,12 @@ fn b_20_what_an_agent_rewrites_does_not_run_before_it_is_trusted_again() {
         world.write("stafette.toml", &workflow);
         let home = world.home().display();
         world.write("two.sh", "true\n");
-        world.write("hook.sh", "true\n");
+        world.write("hook.sh", &format!("touch {home}/ran\n"));
+        // The hook of its own handoff has begun, so that what it runs is what was looked at.
         world.write(
             "one.sh",
             &format!(
-                "cat > /dev/null; echo 'touch {home}/evil' > two.sh; echo 'touch {home}/evil' > hook.sh\n\
+                "cat > /dev/null; while [ ! -e {home}/ran ]; do sleep 0.01; done; echo 'touch {home}/evil' > two.sh; echo 'touch {home}/evil' > hook.sh\n\
                  {} emit HANDOFF '{{\"to\":\"two\",\"summary\":\"x\"}}' > /dev/null\n",
                 program()
             ),
