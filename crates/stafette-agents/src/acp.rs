@@ -356,7 +356,7 @@ impl Turn {
             Event::Note(note) => self.hearing.note(note),
             Event::Cost(usage) => self.money = Some(usage.money),
             Event::Ask { title, detail, deed, choices, answer } => {
-                let allowed = match self.job.permissions.of(deed) {
+                let allowed = match self.job.permissions.of(deed, &title) {
                     Permission::Allow => questions::yes(&choices),
                     Permission::Ask => None,
                     Permission::Refuse => Some(questions::no(&choices)),

@@ -323,6 +323,9 @@ impl Hearing {
                 rest = voice.last_words().unwrap_or_default().into_bytes();
             }
             self.read(&rest, link).await;
+            if let Some(denials) = voice.denials() {
+                link.tell(denials).await;
+            }
             if let Some(usage) = voice.usage() {
                 self.harvest.used(usage);
             }

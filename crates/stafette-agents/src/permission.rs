@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use stafette_core::workflow::PermissionLevel;
+
 /// The decision for a kind of action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Permission {
@@ -47,6 +49,19 @@ impl Default for Permissions {
     }
 }
 
+impl Permissions {
+    /// The permissions of an agent of this level.
+    #[must_use]
+    pub fn of_level(level: PermissionLevel) -> Self {
+        let (edit, rest) = match level {
+            PermissionLevel::Ask => (Permission::Ask, Permission::Ask),
+            PermissionLevel::Edits => (Permission::Allow, Permission::Ask),
+            PermissionLevel::All => (Permission::Allow, Permission::Allow),
+        };
+        Permissions { edit, execute: rest, fetch: rest, other: rest, ..Permissions::default() }
+    }
+}
+
 /// The kind of an action of an agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Deed {
@@ -58,14 +73,44 @@ pub(crate) enum Deed {
 }
 
 impl Permissions {
-    /// The decision for this kind of action.
-    pub(crate) fn of(&self, deed: Deed) -> Permission {
+    /// The decision for an action of this kind, called `title`. Our own tools need no question, as
+    /// far as the agent names them truly.
+    pub(crate) fn of(&self, deed: Deed, title: &str) -> Permission {
         match deed {
+            Deed::Fetch | Deed::Other if is_own_tool(title) => Permission::Allow,
             Deed::Read => self.read,
             Deed::Edit => self.edit,
             Deed::Execute => self.execute,
             Deed::Fetch => self.fetch,
             Deed::Other => self.other,
         }
+    }
+}
+
+/// True for the titles that programs give to calls of our own tools.
+fn is_own_tool(title: &str) -> bool {
+    title.starts_with("mcp__stafette__") || title.ends_with("(stafette MCP Server)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b_13_our_own_tools_never_ask_and_a_command_with_their_name_does() {
+        let asks = Permissions::of_level(PermissionLevel::Ask);
+        assert_eq!(asks.of(Deed::Other, "mcp__stafette__handoff"), Permission::Allow);
+        assert_eq!(asks.of(Deed::Other, "handoff (stafette MCP Server)"), Permission::Allow);
+        assert_eq!(asks.of(Deed::Execute, "mcp__stafette__handoff"), Permission::Ask);
+        assert_eq!(asks.of(Deed::Other, "mcp__mail__send"), Permission::Ask);
+    }
+
+    #[test]
+    fn b_13_a_level_says_what_needs_no_question() {
+        let allowed = |level, deed| Permissions::of_level(level).of(deed, "x") == Permission::Allow;
+        assert!(!allowed(PermissionLevel::Ask, Deed::Edit));
+        assert!(allowed(PermissionLevel::Edits, Deed::Edit));
+        assert!(!allowed(PermissionLevel::Edits, Deed::Execute));
+        assert!(allowed(PermissionLevel::All, Deed::Execute));
     }
 }

@@ -541,6 +541,9 @@ fn environment(job: &Job) -> Vec<(OsString, OsString)> {
         seen.extend(set.map(|(name, value)| (name.into(), value.into())));
     }
     let mcp = crate::profile::setup(job).into_iter().flat_map(|setup| setup.env);
+    let level = profile.map(|profile| &profile.permissions.of(job.agent.permissions).env);
+    let level = level.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone()));
+    let mcp = level.chain(mcp);
     seen.extend(mcp.map(|(name, value)| (name.into(), value.into())));
     let key = job.order.key;
     let own = [

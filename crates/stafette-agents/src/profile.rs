@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stafette_config::{Diagnostic, Spans};
-use stafette_core::workflow::{PromptVia, Runner};
+use stafette_core::workflow::{Agent, PermissionLevel, PromptVia, Runner};
 use stafette_core::{Failure, FailureKind, Millis, Time};
 
 pub use dialog::{Answer, Dialog, Press};
@@ -59,6 +59,9 @@ pub struct Profile {
     /// The way to give it an MCP server; `None` when there is none.
     #[serde(default)]
     pub mcp: Option<Mcp>,
+    /// The way to tell it what it may do without asking.
+    #[serde(default)]
+    pub permissions: Levels,
     /// The environment variables that it sees.
     #[serde(default)]
     pub env: Env,
@@ -274,6 +277,50 @@ pub struct Mcp {
     pub file: Option<String>,
 }
 
+/// The way to tell a program what it may do without asking, by the agent's `permissions`.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Levels {
+    /// Only reading.
+    pub ask: Level,
+    /// Also changing files.
+    pub edits: Level,
+    /// Everything.
+    pub all: Level,
+}
+
+/// The way to tell a program one level.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Level {
+    /// The arguments that take the place of the word `{permissions}` in a command.
+    pub arguments: Vec<String>,
+    /// The environment variables to set.
+    pub env: BTreeMap<String, String>,
+}
+
+impl Level {
+    /// Words with its arguments in place of `{permissions}`.
+    fn fill(&self, words: &[String]) -> Vec<String> {
+        let fill = |word: &String| match word.as_str() {
+            "{permissions}" => self.arguments.clone(),
+            _ => vec![word.clone()],
+        };
+        words.iter().flat_map(fill).collect()
+    }
+}
+
+impl Levels {
+    /// The way for this level.
+    pub(crate) fn of(&self, level: PermissionLevel) -> &Level {
+        match level {
+            PermissionLevel::Ask => &self.ask,
+            PermissionLevel::Edits => &self.edits,
+            PermissionLevel::All => &self.all,
+        }
+    }
+}
+
 /// The environment of a program.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -473,7 +520,24 @@ pub(crate) fn words_in_terminal(job: &Job) -> Vec<String> {
     let profiled = job.profile.as_ref().and_then(|profile| profile.command(Runner::Pty));
     let words = if own.is_empty() { profiled.unwrap_or_default() } else { own };
     let more = setup(job).into_iter().flat_map(|setup| setup.arguments);
-    words.iter().cloned().chain(more).collect()
+    permitted(job, words).into_iter().chain(more).collect()
+}
+
+/// Words with the arguments for what the agent of a job may do without asking.
+fn permitted(job: &Job, words: &[String]) -> Vec<String> {
+    match &job.profile {
+        Some(profile) => profile.permissions.of(job.agent.permissions).fill(words),
+        None => words.to_vec(),
+    }
+}
+
+impl Profile {
+    /// The words that start this agent without a session; `None` if its runner has none.
+    #[must_use]
+    pub fn words_of(&self, agent: &Agent) -> Option<Vec<String>> {
+        let words = resumed(self.command(agent.runner)?, &[], None);
+        Some(self.permissions.of(agent.permissions).fill(&words))
+    }
 }
 
 /// The words that start an agent: its own, or those of its profile, continuing a session.
@@ -487,7 +551,7 @@ pub(crate) fn words(job: &Job, session: Option<&str>) -> Vec<String> {
         Runner::Acp | Runner::Scripted | Runner::External | Runner::A2a => None,
     };
     let words = if own.is_empty() { profile.command(runner).unwrap_or_default() } else { own };
-    let mut words = resumed(words, resume.unwrap_or_default(), session);
+    let mut words = resumed(&permitted(job, words), resume.unwrap_or_default(), session);
     words.extend(setup(job).into_iter().flat_map(|setup| setup.arguments));
     words
 }

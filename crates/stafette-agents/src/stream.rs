@@ -36,6 +36,11 @@ pub enum Heard {
         /// True if it continues where the last text ended.
         partial: bool,
     },
+    /// The agent was denied a tool.
+    Denied {
+        /// The name of the tool.
+        name: String,
+    },
     /// The agent uses a tool.
     Tool {
         /// The name of the tool.
@@ -195,6 +200,11 @@ fn meaning(
             let literal = rule.name.clone().filter(|name| !name.starts_with('/'));
             if let Some(name) = text(&rule.name).or(literal) {
                 each(Heard::Tool { name });
+            }
+        }
+        Emit::Denied => {
+            if let Some(name) = text(&rule.name) {
+                each(Heard::Denied { name });
             }
         }
         Emit::Session => {

@@ -196,6 +196,9 @@ pub struct Agent {
     /// The sandbox of its processes.
     #[serde(default)]
     pub sandbox: Sandbox,
+    /// The actions that it may take without asking.
+    #[serde(default, skip_serializing_if = "PermissionLevel::is_default")]
+    pub permissions: PermissionLevel,
     /// The inputs that it requires.
     #[serde(default)]
     pub needs: Vec<Need>,
@@ -246,6 +249,25 @@ pub enum Sandbox {
     Auto,
     /// Complete, or the agent does not start.
     Strict,
+}
+
+/// The actions that an agent may take without asking.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PermissionLevel {
+    /// Only reading.
+    Ask,
+    /// Also changing files.
+    #[default]
+    Edits,
+    /// Everything, commands included. Only in a sandbox.
+    All,
+}
+
+impl PermissionLevel {
+    fn is_default(&self) -> bool {
+        *self == PermissionLevel::default()
+    }
 }
 
 /// The way in which a command receives its prompt.

@@ -103,7 +103,7 @@ impl Sessions {
                 program: settings.program.clone(),
                 given: given(context, run, &order),
                 pulse: context.tokens.pulse(order.key),
-                permissions: Permissions::default(),
+                permissions: Permissions::of_level(agent.permissions),
                 confined: None,
                 ready_timeout: Some(ready_timeout),
                 order,

@@ -24,8 +24,8 @@ use stafette_core::workflow::telemetry::Telemetry;
 use stafette_core::workflow::triggers::Trigger;
 use stafette_core::workflow::weights::Weights;
 use stafette_core::workflow::{
-    Agent, AgentBudget, Budget, Coordination, Denied, Header, Limits, Loop, Need, Recovery,
-    RecoveryRule, Retries, Route, Runner, Sandbox, Workflow,
+    Agent, AgentBudget, Budget, Coordination, Denied, Header, Limits, Loop, Need, PermissionLevel,
+    Recovery, RecoveryRule, Retries, Route, Runner, Sandbox, Workflow,
 };
 
 /// What a run may spend before a person is asked for more.
@@ -34,7 +34,7 @@ fn at_most(Budget { money, tokens, handoffs, time }: &Budget) -> String {
 }
 
 /// The commands of profiles, which are not part of the workflow.
-pub type ProfileCommand<'a> = dyn Fn(&str, Runner) -> Option<Vec<String>> + 'a;
+pub type ProfileCommand<'a> = dyn Fn(&str, &Agent) -> Option<Vec<String>> + 'a;
 
 /// Lists every power of a workflow, by kind. `profile` knows the command of a profile.
 #[must_use]
@@ -175,6 +175,7 @@ impl Found<'_> {
             ready_timeout: _,
             stall: _,
             sandbox,
+            permissions,
             needs,
             estimate: _,
             budget: AgentBudget { money, tokens, handoffs, time },
@@ -184,7 +185,7 @@ impl Found<'_> {
         let place = |key: &str| format!("agents.{name}.{key}");
         match runner {
             Runner::Exec | Runner::Pty | Runner::Acp => {
-                let known = || (self.profile)(profile.as_ref()?, *runner);
+                let known = || (self.profile)(profile.as_ref()?, agent);
                 match known().filter(|_| command.is_empty()) {
                     Some(words) => self.command(place("profile"), &words),
                     None => self.command(place("command"), command),
@@ -208,6 +209,10 @@ impl Found<'_> {
                 Sandbox::Strict => "strict: complete, or it does not start",
             };
             self.add(Power::new(Kind::Sandbox, place("sandbox"), text.to_owned()));
+            if *permissions == PermissionLevel::All {
+                let text = "all: it acts without asking, within its sandbox";
+                self.add(Power::new(Kind::Sandbox, place("permissions"), text.to_owned()));
+            }
         }
         let limits = [
             money.map(|money| money.to_string()),

@@ -183,12 +183,12 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Init {
     /// What to start from.
-    #[arg(long, value_enum, default_value_t = Template::Feature)]
+    #[arg(long, value_enum, default_value_t = Template::Pair)]
     pub(crate) template: Template,
     /// The agent's command line, instead of what is found here.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) agent: Option<String>,
-    /// Let small scripts play the agents, to see it work without any; for `phases`.
+    /// Let small scripts play the agents, to see it work without any; for `pair` and `phases`.
     #[arg(long, conflicts_with = "agent")]
     pub(crate) scripted: bool,
     /// Replace a stafette.toml that is there.
@@ -199,6 +199,8 @@ pub(crate) struct Init {
 /// What a project can start from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Template {
+    /// builder → reviewer
+    Pair,
     /// planner → builder → reviewer ⇄ fixer
     Feature,
     /// discuss → decisions → execute → mind

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stafette_agents::profile::{Profile, resumed};
+use stafette_agents::profile::Profile;
 use stafette_agents::scripted::{Script, Step};
 use stafette_core::Workflow;
 use stafette_core::command;
 use stafette_core::power::{self, Danger, Kind, Power};
-use stafette_core::workflow::Runner;
+use stafette_core::workflow::Agent;
 use stafette_workflow::powers;
 
 use crate::exit::{Exit, Failure};
@@ -219,9 +219,9 @@ pub(crate) fn inspect(
 ) -> Result<Inspected, Failure> {
     let library = project.profiles();
     let read = |name: &str| Profile::parse(workflow.profiles.get(name)?).ok();
-    let profile = |name: &str, runner: Runner| {
+    let profile = |name: &str, agent: &Agent| {
         let profile = read(name).or_else(|| library.get(name).cloned())?;
-        Some(resumed(profile.command(runner)?, &[], None))
+        profile.words_of(agent)
     };
     let mut found = Finder::new(project, workflow, &project.root);
     let mut powers = powers::powers(workflow, &profile);

@@ -32,6 +32,8 @@ mod documents;
 mod doors;
 #[path = "suite/echoes.rs"]
 mod echoes;
+#[path = "suite/first_contact.rs"]
+mod first_contact;
 #[path = "suite/frames.rs"]
 mod frames;
 #[path = "suite/ground.rs"]

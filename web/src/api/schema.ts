@@ -5185,6 +5185,8 @@ export interface components {
              * @default off
              */
             sandbox: components["schemas"]["Sandbox"];
+            /** @description The actions that it may take without asking. */
+            permissions?: components["schemas"]["PermissionLevel"];
             /**
              * @description The inputs that it requires.
              * @default []
@@ -5212,6 +5214,8 @@ export interface components {
         ResultFormat: "frames" | "json" | "exit";
         /** @description The sandbox of an agent's processes. */
         Sandbox: "off" | "auto" | "strict";
+        /** @description The actions that an agent may take without asking. */
+        PermissionLevel: "ask" | "edits" | "all";
         /** @description An input that an agent requires. */
         Need: {
             /** @description The name of the input. */

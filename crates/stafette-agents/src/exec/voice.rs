@@ -1,5 +1,6 @@
 //! Turns the JSON output of a program into plain text and counts.
 
+use std::collections::BTreeSet;
 use std::process::ExitStatus;
 
 use stafette_core::{Failure, FailureKind, Time, Usage};
@@ -8,7 +9,7 @@ use super::session::{Native, Notebook};
 use crate::output::plain;
 use crate::profile::{Output, Profile, Wall};
 use crate::stream::{Decoder, Heard, Meter, Totals, decode};
-use crate::{Job, harvest};
+use crate::{Job, Signal, harvest};
 
 /// The longest message that is passed on, in characters.
 const MESSAGE: usize = 2000;
@@ -31,6 +32,8 @@ pub(super) struct Voice {
     ended_badly: bool,
     last_words: Option<String>,
     in_line: bool,
+    /// The tools that the agent was denied, each once.
+    denied: BTreeSet<String>,
 }
 
 impl Voice {
@@ -50,6 +53,7 @@ impl Voice {
             quota: None,
             trouble: None,
             ended_badly: false,
+            denied: BTreeSet::new(),
             last_words: None,
             in_line: false,
         })
@@ -111,6 +115,7 @@ impl Voice {
                     }
                     tools.extend(plain(&name, 60));
                 }
+                Heard::Denied { name } => self.denied.extend(plain(&name, 60)),
                 Heard::Usage(count) => self.meter.take(&count),
                 Heard::Session { id } => self.note(id),
                 Heard::Quota { until, message } => {
@@ -151,6 +156,14 @@ impl Voice {
     /// True if it streams the activity of its model.
     pub(super) fn streams(&self) -> bool {
         self.output == Output::JsonLines
+    }
+
+    /// The report on tools that the agent was denied; `None` if there are none.
+    pub(super) fn denials(&self) -> Option<Signal> {
+        let names: Vec<&str> = self.denied.iter().map(String::as_str).collect();
+        let message = format!("was denied {}: see `permissions` of the agent", names.join(", "));
+        let code = "PERMISSION_DENIED".to_owned();
+        (!names.is_empty()).then_some(Signal::Alert { code, message })
     }
 
     /// Its last text, for use when it printed nothing else.

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use stafette_core::power::Power;
 
 use super::{
-    Acp, Detect, Dialog, Env, Exec, Failures, Mcp, Profile, Pty, Quota, Sandbox, Sessions, Stream,
+    Acp, Detect, Dialog, Env, Exec, Failures, Level, Levels, Mcp, Profile, Pty, Quota, Sandbox,
+    Sessions, Stream,
 };
 
 impl Profile {
@@ -23,6 +24,7 @@ impl Profile {
             pty,
             acp,
             mcp,
+            permissions: Levels { ask, edits, all },
             env: Env { pass, set },
             // What `init` writes for it, which is shown before it is written.
             sandbox: Sandbox { state, proven: _ },
@@ -50,6 +52,10 @@ impl Profile {
             found.extend(variables(place, "mcp.env", env));
             let file = file.iter();
             found.extend(file.map(|text| Power::instruction(format!("{place} mcp.file"), text)));
+        }
+        for (key, Level { arguments, env }) in [("ask", ask), ("edits", edits), ("all", all)] {
+            found.push(command(place, &format!("permissions.{key}"), &[arguments]));
+            found.extend(variables(place, &format!("permissions.{key}.env"), env));
         }
         found.extend(pass.iter().map(|name| Power::secret(format!("{place} env.pass"), name)));
         found.extend(variables(place, "env.set", set));

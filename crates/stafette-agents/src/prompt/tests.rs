@@ -42,6 +42,7 @@ pub(crate) fn job() -> Job {
         ready_timeout: None,
         stall: None,
         sandbox: stafette_core::workflow::Sandbox::Off,
+        permissions: stafette_core::workflow::PermissionLevel::default(),
         needs: Vec::new(),
         estimate: None,
         budget: stafette_core::workflow::AgentBudget::default(),

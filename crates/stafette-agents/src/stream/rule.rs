@@ -90,6 +90,8 @@ pub enum Emit {
     Text,
     /// The agent uses a tool.
     Tool,
+    /// The agent was denied a tool.
+    Denied,
     /// The agent has used tokens or money.
     Usage,
     /// The program's own session has an id.
@@ -152,7 +154,7 @@ impl Rule {
         let counts = !(self.input.is_empty() && self.output.is_empty() && self.cost.is_none());
         let missing = match self.emit {
             Emit::Text => self.text.is_none().then_some("text"),
-            Emit::Tool => self.name.is_none().then_some("name"),
+            Emit::Tool | Emit::Denied => self.name.is_none().then_some("name"),
             Emit::Session => self.id.is_none().then_some("id"),
             Emit::Usage => (!counts).then_some("input, output or cost"),
             Emit::Quota | Emit::Error | Emit::Final => None,

@@ -112,6 +112,7 @@ impl World {
                 ready_timeout: None,
                 stall: None,
                 sandbox: Sandbox::Off,
+                permissions: stafette_core::workflow::PermissionLevel::default(),
                 needs: Vec::new(),
                 estimate: None,
                 budget: stafette_core::workflow::AgentBudget::default(),

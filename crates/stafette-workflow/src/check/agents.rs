@@ -3,7 +3,7 @@
 use super::{Report, listed};
 use stafette_config::{Diagnostic, child};
 use stafette_core::Party;
-use stafette_core::workflow::{Agent, ResultFormat, Runner};
+use stafette_core::workflow::{Agent, PermissionLevel, ResultFormat, Runner, Sandbox};
 use stafette_text::nearest;
 
 /// The sources that need no entry in `[sources]`.
@@ -49,6 +49,14 @@ pub(super) fn check(report: &mut Report<'_>) {
                 unused(report, &format!("{at}/profile"), "exec");
             }
             _ => {}
+        }
+        if agent.permissions == PermissionLevel::All && agent.sandbox == Sandbox::Off {
+            let message =
+                format!("`{name}` may do everything without asking, outside of a sandbox");
+            report.add(
+                Diagnostic::error("unconfined", &format!("{at}/permissions"), message)
+                    .help("add sandbox = \"auto\", or say permissions = \"edits\""),
+            );
         }
         let local = agent.runner != Runner::A2a;
         for (there, field) in [(agent.url.is_some(), "url"), (agent.bearer.is_some(), "bearer")] {

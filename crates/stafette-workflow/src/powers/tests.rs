@@ -127,7 +127,9 @@ time = "2h"
 
 fn shown(text: &str) -> Vec<String> {
     let workflow = file::parse(text).expect("a workflow");
-    let profile = |name: &str, _| Some(vec![name.to_owned(), "--flag".to_owned()]);
+    let profile = |name: &str, _: &stafette_core::workflow::Agent| {
+        Some(vec![name.to_owned(), "--flag".to_owned()])
+    };
     let line = |power: Power| {
         let dangers = power.dangers.iter().map(|danger| format!(" ! {danger}"));
         format!("{}: {}{}", power.place, power.text, dangers.collect::<String>())

@@ -29,22 +29,33 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
     }
     check(&root, WORKFLOW)?;
     let old = stafette_disk::read_text(&file, LARGEST).unwrap_or_default();
-    if arguments.scripted && arguments.template != Template::Phases {
-        return Err(Failure::usage("Only the template `phases` comes with scripts")
-            .fix("add --template phases, or leave --scripted out"));
+    if arguments.scripted && !matches!(arguments.template, Template::Pair | Template::Phases) {
+        return Err(Failure::usage("Only the templates `pair` and `phases` come with scripts")
+            .fix("add --template pair, or leave --scripted out"));
     }
+    let library = Library::of(Some(&root));
     let agent = match arguments.scripted {
         true => Choice::Scripts,
-        false => Choice::of(arguments, &Library::of(Some(&root)))?,
+        false => Choice::of(arguments, &library)?,
     };
-    let new = fill(template(arguments.template), &agent);
+    let reviewer = match (&agent, arguments.template) {
+        (Choice::Profile { name, .. }, Template::Pair) if arguments.agent.is_none() => {
+            reviewer(name, &library).unwrap_or_else(|| agent.clone())
+        }
+        _ => agent.clone(),
+    };
+    let mut new = fill(template(arguments.template), &agent, &reviewer);
+    if !is_repository(&root) {
+        // There is nothing to make worktrees of.
+        new = new.replace("worktrees = true\n", "");
+    }
     let samples = samples(&root, arguments);
     for name in samples.iter().map(|(name, _)| *name).chain([IGNORED]) {
         check(&root, name)?;
     }
     let output = context.output;
     if !output.json {
-        for line in found(&root, &agent) {
+        for line in found(&root, &agent, &reviewer) {
             output.say(&line);
         }
         let diff = TextDiff::from_lines(&old, &new);
@@ -69,14 +80,15 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
     // The author has just seen every command, but not the files that were here before.
     let ours = |path: &String| {
         let is_sample = samples.iter().any(|(name, _)| path == name);
-        is_sample || command::contents(&agent.words()).contains(path)
+        let programs = [agent.words(), reviewer.words()];
+        is_sample || programs.iter().any(|words| command::contents(words).contains(path))
     };
     let trusted = loaded.workflow.profiles.is_empty() && inspected.paths().all(ours);
     if trusted {
         trust::trust(&project, &loaded, &inspected)?;
     }
     match (output.json, trusted) {
-        (true, _) => output.data(&json!({ "wrote": file, "agent": agent.words(), "profile": agent.profile(), "ignored": ignored, "trusted": trusted })),
+        (true, _) => output.data(&json!({ "wrote": file, "agent": agent.words(), "profile": agent.profile(), "reviewer": reviewer.words(), "ignored": ignored, "trusted": trusted })),
         (false, true) => output.say("written. Next: `stafette doctor`, then `stafette run \"…\"`"),
         (false, false) => output.say(
             "written. It uses files that were here before: look at them with `stafette trust`, \
@@ -88,6 +100,7 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
 
 fn template(template: Template) -> &'static str {
     match template {
+        Template::Pair => include_str!("../../templates/pair.toml"),
         Template::Feature => include_str!("../../templates/feature.toml"),
         Template::Odei => include_str!("../../templates/odei.toml"),
         Template::Phases => include_str!("../../templates/phases.toml"),
@@ -102,12 +115,18 @@ fn samples(root: &Path, arguments: &cli::Init) -> Vec<(&'static str, &'static st
             ("constitution.md", include_str!("../../templates/odei/constitution.md")),
             ("goals.toml", include_str!("../../templates/odei/goals.toml")),
         ],
+        (Template::Pair, true) => vec![
+            ("scripts/builder.toml", include_str!("../../templates/pair/builder.toml")),
+            ("scripts/reviewer.toml", include_str!("../../templates/pair/reviewer.toml")),
+        ],
         (Template::Phases, true) => vec![
             ("scripts/research.toml", include_str!("../../templates/phases/research.toml")),
             ("scripts/write.toml", include_str!("../../templates/phases/write.toml")),
             ("scripts/validate.toml", include_str!("../../templates/phases/validate.toml")),
         ],
-        (Template::Feature | Template::Phases | Template::Council, _) => Vec::new(),
+        (Template::Pair | Template::Feature | Template::Phases | Template::Council, _) => {
+            Vec::new()
+        }
     };
     samples.retain(|(name, _)| root.join(name).symlink_metadata().is_err());
     samples
@@ -148,7 +167,14 @@ fn write(root: &Path, name: &str, text: &str) -> Result<(), Failure> {
     })
 }
 
+/// The agent that reviews what `builder` builds: Codex for Claude, otherwise the next that is installed.
+fn reviewer(builder: &str, library: &Library) -> Option<Choice> {
+    let is_other = |profile: &&Profile| profile.name != builder && profile.exec.is_some();
+    library.installed().find(is_other).map(Choice::known)
+}
+
 /// The program that runs the agents.
+#[derive(Clone)]
 enum Choice {
     Scripts,
     Profile { name: String, is_proven: bool },
@@ -159,8 +185,15 @@ impl Choice {
     /// The program that the user named, or the first known agent that is installed.
     fn of(arguments: &cli::Init, library: &Library) -> Result<Self, Failure> {
         let Some(named) = &arguments.agent else {
-            let first = library.installed().chain(library.all()).next();
-            return first.map(Choice::known).ok_or_else(|| Failure::failed("No agent is known"));
+            let first = library.installed().find(|profile| profile.exec.is_some());
+            return first.map(Choice::known).ok_or_else(|| {
+                let known: Vec<&str> =
+                    library.names().into_iter().filter(|name| *name != "shell").collect();
+                Failure::usage(format!("No agent is installed here ({})", known.join(", "))).fix(
+                    "install one, such as `npm install -g @anthropic-ai/claude-code`, name your own \
+                     with --agent COMMAND, or see it work with `stafette init --scripted`",
+                )
+            });
         };
         let words: Vec<String> = named.split_whitespace().map(str::to_owned).collect();
         match words.as_slice() {
@@ -220,7 +253,7 @@ impl Choice {
     }
 }
 
-fn fill(template: &str, agent: &Choice) -> String {
+fn fill(template: &str, first: &Choice, reviewer: &Choice) -> String {
     let mut name = "";
     let mut filled = String::new();
     for line in template.lines().filter(|line| !line.starts_with("# `@agent@`")) {
@@ -228,6 +261,7 @@ fn fill(template: &str, agent: &Choice) -> String {
         let (sign, line) = line.strip_prefix("# ").map_or(("", line), |line| ("# ", line));
         let section = line.strip_prefix("[agents.").and_then(|line| line.strip_suffix(']'));
         name = section.unwrap_or(name);
+        let agent = if name == "reviewer" { reviewer } else { first };
         let line = match agent {
             Choice::Scripts if line.starts_with("result = ") => continue,
             Choice::Scripts => line.replace("runner = \"exec\"", "runner = \"scripted\""),
@@ -244,8 +278,12 @@ fn fill(template: &str, agent: &Choice) -> String {
     filled
 }
 
+fn is_repository(root: &Path) -> bool {
+    root.ancestors().any(|folder| folder.join(".git").exists())
+}
+
 /// The findings in this folder, for the user to see.
-fn found(root: &Path, agent: &Choice) -> Vec<String> {
+fn found(root: &Path, agent: &Choice, reviewer: &Choice) -> Vec<String> {
     let tests = [
         ("Cargo.toml", "cargo test"),
         ("package.json", "npm test"),
@@ -254,9 +292,15 @@ fn found(root: &Path, agent: &Choice) -> Vec<String> {
         ("Makefile", "make test"),
     ];
     let tests = tests.iter().find(|(file, _)| root.join(file).is_file());
-    let git = root.ancestors().any(|folder| folder.join(".git").exists());
+    let git = is_repository(root);
+    let agents = match agent.words() == reviewer.words() {
+        true => agent.words().join(" "),
+        false => {
+            format!("{} builds, {} reviews", agent.words().join(" "), reviewer.words().join(" "))
+        }
+    };
     vec![
-        format!("agent: {}", agent.words().join(" ")),
+        format!("agent: {agents}"),
         format!("tests: {}", tests.map_or("none found", |(_, command)| command)),
         format!("git:   {}", if git { "yes" } else { "no repository; run `git init`" }),
     ]

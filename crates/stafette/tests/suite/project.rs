@@ -6,7 +6,7 @@ use crate::world::{ECHO, World, repository};
 
 #[test]
 fn init_shows_what_it_writes_and_what_it_writes_is_sound() {
-    for template in ["feature", "odei", "phases", "council"] {
+    for template in ["pair", "feature", "odei", "phases", "council"] {
         let world = World::new();
         let said = world.run(&["init", "--template", template, "--agent", "true", "--yes"]).ok();
         let written = world.read("stafette.toml");
@@ -43,7 +43,7 @@ fn b_08_a_new_file_has_the_sandbox_for_agents_that_work_inside_and_for_commands(
         ("aider", "\n# sandbox = \"auto\" would"),
     ] {
         let world = World::new();
-        world.run(&["init", "--agent", agent, "--yes"]).ok();
+        world.run(&["init", "--template", "feature", "--agent", agent, "--yes"]).ok();
         let written = world.read("stafette.toml");
         assert_eq!(written.matches(line).count(), 4, "one for each agent, {agent}: {written}");
         world.run(&["check"]).ok();
@@ -87,6 +87,48 @@ fn b_20_init_follows_no_link_that_a_repository_brought_along() {
     assert!(world.command("mkfifo").arg(&pipe).status().expect("mkfifo").success());
     let said = world.run(&init);
     assert!(said.code == 2 && said.err.contains("not a regular file"), "{said:?}");
+}
+
+/// A world in which only these agents are installed; they do nothing.
+fn with_agents(names: &[&str]) -> (World, String) {
+    let world = World::new();
+    let bin = world.home().join("bin");
+    std::fs::create_dir_all(&bin).expect("a folder");
+    for name in names {
+        stafette_testkit::program::write(&bin.join(name), "#!/bin/sh\n").expect("a program");
+    }
+    std::fs::create_dir_all(world.project().join(".git")).expect("a repository");
+    (world, format!("{}:/usr/bin:/bin", bin.display()))
+}
+
+#[test]
+fn b_23_init_makes_a_pair_of_what_is_installed() {
+    let (world, path) = with_agents(&["codex", "claude", "goose"]);
+    let said = world.run_with(&["init", "--yes"], b"", &[("PATH", &path)]).ok();
+    assert!(said.err.contains("claude builds, codex reviews"), "{said:?}");
+    let written = world.read("stafette.toml");
+    assert!(written.lines().count() <= 20 && written.contains("worktrees = true"), "{written}");
+    let place = |text: &str| written.find(text).unwrap_or_else(|| panic!("{text}: {written}"));
+    assert!(place("profile = \"claude\"") < place("[agents.reviewer]"), "{written}");
+    assert!(place("[agents.reviewer]") < place("profile = \"codex\""), "{written}");
+    world.run(&["check"]).ok();
+    assert_eq!(world.run(&["trust", "--list", "--json"]).json()["trusted"], true);
+    let (alone, path) = with_agents(&["goose"]);
+    alone.run_with(&["init", "--yes"], b"", &[("PATH", &path)]).ok();
+    assert_eq!(alone.read("stafette.toml").matches("profile = \"goose\"").count(), 2);
+}
+
+#[test]
+fn b_23_where_no_agent_is_installed_init_says_so_and_offers_scripts() {
+    let (world, path) = with_agents(&[]);
+    let said = world.run_with(&["init", "--yes"], b"", &[("PATH", &path)]);
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("No agent is installed") && said.err.contains("--scripted"));
+    assert_eq!(world.read("stafette.toml"), "");
+    let world = World::new();
+    world.run(&["init", "--scripted", "--yes"]).ok();
+    let view = world.run(&["run", "--foreground", "Greet me", "--json"]).ok().json();
+    assert_eq!(view["status"], "succeeded", "{view}");
 }
 
 /// A profile that a user brings along.
