@@ -39,8 +39,10 @@ pub(super) fn ask(draft: &mut Draft, turn: TurnKey, request: String, question: Q
     }
     let Some(handoff) = draft.run.handoff(turn.handoff) else { return Reply::Late };
     let about = About::Permission(turn, request);
-    // The turn continues, so the handoff does not wait for this; the agent does.
-    let question = Question { about, blocking: false, ..question };
+    // A turn in progress continues, and only its agent waits; one that its agent has not accepted
+    // cannot begin before the answer.
+    let blocking = matches!(handoff.state, State::Ordered(_));
+    let question = Question { about, blocking, ..question };
     let offer = Offer {
         detail: question.details.clone(),
         question: Some(question),
@@ -74,7 +76,12 @@ pub(super) fn withdraw(draft: &mut Draft, turn: TurnKey) {
 /// True if a turn cannot be accepted before a person has answered its agent: a program may ask before
 /// it takes its order.
 pub(super) fn holds_up(run: &Run, handoff: &Handoff) -> bool {
-    matches!(handoff.state, State::Ordered(_)) && open(run, handoff.key(run.id)).next().is_some()
+    let blocks = |id| {
+        let question = run.handoff(id).and_then(|asked| asked.offer.question.as_ref());
+        question.is_some_and(|question| question.blocking)
+    };
+    matches!(handoff.state, State::Ordered(_))
+        && open(run, handoff.key(run.id)).any(|(id, _)| blocks(id))
 }
 
 fn open(run: &Run, turn: TurnKey) -> impl Iterator<Item = (HandoffId, &str)> {
