@@ -451,6 +451,12 @@ impl Change {
         }
     }
 
+    /// True if it is the outcome of a run, which no agent proposed in a turn.
+    #[must_use]
+    pub fn is_outcome(&self) -> bool {
+        self.author.agent.is_some() && self.author.handoff.is_none()
+    }
+
     /// True if a person has to approve it before it can be applied.
     #[must_use]
     pub fn waits_for_person(&self) -> bool {

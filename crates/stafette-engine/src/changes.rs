@@ -121,10 +121,8 @@ pub(crate) async fn propose(
     last: &Worktree,
 ) -> Result<Option<Change>, NoChange> {
     let changes = Changes::open(&settings.project, &settings.state)?;
-    let of_run = |change: &Change| change.author.run == Some(run.id);
-    if let Some(change) = changes.list()?.into_iter().find(of_run) {
-        // One that no agent proposed is this very outcome, kept before a crash.
-        return Ok(Some(change).filter(|change| change.author.handoff.is_none()));
+    if changes.list()?.iter().any(|change| change.author.run == Some(run.id)) {
+        return Ok(None);
     }
     let drafts = worktrees.difference(last).await?;
     if drafts.is_empty() {

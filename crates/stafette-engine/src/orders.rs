@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use stafette_agents::GRACE;
+use stafette_core::change::Change;
 use stafette_core::team::generation::successor;
 use stafette_core::team::order::{Order, OrderKey};
 use stafette_core::{Input, Reply, RunId, TeamInput, Time};
@@ -85,7 +86,15 @@ impl Engine {
     /// Proposes the outcome of a run's worktrees.
     async fn collect(&self, run: RunId) -> Result<(), EngineError> {
         let state = self.state(run).await?;
-        if let Some(change) = self.shared().places.leave(&state).await {
+        if self.shared().places.leave(&state).await.is_some() {
+            crash::point();
+        }
+        // It may have been kept by a process that could not record it any more.
+        let outcome = self.changes(async move |changes| {
+            let is_outcome = |it: &Change| it.author.run == Some(run) && it.is_outcome();
+            Ok(changes.list()?.into_iter().find(is_outcome))
+        });
+        if let Some(change) = outcome.await? {
             let (turn, set) = (None, Box::new(change.proposed()));
             self.record(run, Input::Team(TeamInput::ProposeChange { turn, set })).await?;
         }

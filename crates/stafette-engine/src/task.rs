@@ -148,23 +148,11 @@ impl Task {
         self.finish_orders().await;
     }
 
-    /// Ends every session. Sessions wait until their signals are stored, so inputs are handled
-    /// meanwhile; nothing is started for them.
+    /// Ends every session.
     async fn wind_down(&mut self) {
-        self.held = true;
         self.context.tokens.forget(self.driver.run().id);
-        let mut ending = Box::pin(std::mem::take(&mut self.sessions).end());
-        loop {
-            let mut messages = Vec::new();
-            let count = tokio::select! {
-                biased;
-                () = &mut ending => break,
-                count = self.queue.recv_many(&mut messages, AT_ONCE), if !crash::is_put_back() => count,
-            };
-            if count > 0 {
-                self.handle(messages).await;
-            }
-        }
+        let ending = std::mem::take(&mut self.sessions).end();
+        self.handle_until(ending).await;
         let run = self.driver.run().id;
         self.context.terminals.end_run(run).await;
         if self.driver.run().status().is_final() {
@@ -184,7 +172,28 @@ impl Task {
             let Some(messages) = self.next().await else { break };
             self.handle(messages).await;
         }
-        std::mem::take(&mut self.orders).end().await;
+        let ending = std::mem::take(&mut self.orders).end();
+        self.handle_until(ending).await;
+    }
+
+    /// Handles inputs until something has ended: sessions and orders wait until their signals are
+    /// stored. Nothing is started for these inputs.
+    async fn handle_until(&mut self, ending: impl Future<Output = ()>) {
+        self.held = true;
+        let mut ending = std::pin::pin!(ending);
+        loop {
+            let mut messages = Vec::new();
+            let count = tokio::select! {
+                biased;
+                () = &mut ending => return,
+                count = self.queue.recv_many(&mut messages, AT_ONCE), if !crash::is_put_back() => count,
+            };
+            if count == 0 {
+                // Nobody is left who could send something.
+                return ending.await;
+            }
+            self.handle(messages).await;
+        }
     }
 
     /// Waits until the engine lets its runs continue, and the gate trusts this one. Inputs that

@@ -26,7 +26,7 @@ reason = "task_handoff"
 
 const PLANNER: &str = r#"
 [[turn]]
-steps = [{ handoff = "builder", summary = "Clean up" }]
+steps = [{ emit = "HANDOFF", payload = { to = "builder", summary = "Clean up" } }]
 "#;
 
 const BUILDER: &str = r#"
@@ -59,8 +59,8 @@ fn b_18_two_who_decide_at_the_same_moment_leave_a_set_and_its_run_of_one_mind() 
             }
         });
         let events = world.run(&["log", "--json"]).ok().lines();
-        let settled = events.iter().filter(|event| event["event"] == "change_settled");
-        let last = settled.last().expect("a decision")["status"].clone();
+        let mut settled = events.iter().rev().filter(|event| event["event"] == "change_settled");
+        let last = settled.next().expect("a decision")["status"].clone();
         assert_eq!(change(&world)["status"], last, "round {round}");
     }
 }
@@ -98,7 +98,7 @@ runner = "exec"
 result = "exit"
 command = ["sh", "-c", "cat > /dev/null; echo changed > src.txt"]
 "#;
-    for place in (8..32).step_by(3) {
+    for place in (8..40).step_by(4) {
         let world = World::workflow(workflow);
         world.write("src.txt", "as it was\n");
         let mia = ["-c", "user.name=Mia", "-c", "user.email=mia@example.org"];
