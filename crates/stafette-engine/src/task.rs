@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use stafette_agents::Agents;
 use stafette_core::redact::Redact;
+use stafette_core::team::order::Order;
 use stafette_core::{Input, Millis, Recorded, Reply, Run, TurnKey};
 use stafette_store::{AppendError, ReadError, Store};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -163,8 +164,14 @@ impl Task {
 
     /// Carries out what is left to do for a run that has ended.
     async fn finish_orders(&mut self) {
-        if self.driver.run().status().is_final() && !*self.stopping.borrow() {
-            (self.held, self.has_ended) = (false, true);
+        self.has_ended = self.driver.run().status().is_final();
+        if self.has_ended && *self.stopping.borrow() {
+            // Whoever waited for the run finds its outcome, although the engine stops.
+            let mut orders = self.driver.run().orders();
+            orders.retain(|order| *order == Order::Collect);
+            self.orders.start(&self.engine, self.driver.run().id, orders);
+        } else if self.has_ended {
+            self.held = false;
             let nothing = self.driver.decide(clock::now(), []);
             self.carry_out(nothing);
         }

@@ -175,6 +175,7 @@ impl Engine {
 
     /// Writes to the record of a set what its run knows of people's words.
     pub(super) async fn write_words(&self, run: RunId, id: ChangeId) -> Result<(), EngineError> {
+        let _one = self.requests().words.lock().await;
         let state = self.state(run).await?;
         let Some(known) = state.team.changes.get(&id).cloned() else { return Ok(()) };
         let write = async move |changes: Changes| {

@@ -22,6 +22,9 @@ use crate::{Engine, EngineError, crash};
 pub(crate) struct Requests {
     /// Held by whoever works on the project, and by a caller until all of its orders are recorded.
     turn: Arc<tokio::sync::Mutex<()>>,
+    /// Held from reading what people said in a run until it is in the record of its set: a later word
+    /// must not be overwritten by an earlier one.
+    pub(super) words: Arc<tokio::sync::Mutex<()>>,
     open: Arc<Mutex<Open>>,
 }
 
@@ -242,11 +245,11 @@ impl Engine {
             Some(note) => note,
             None if self.is_carried_out(key, work).await? => String::new(),
             None => {
+                self.write_words(key.run, id).await?;
                 let request = match self.requests().take(id) {
                     Some(request) => request,
                     None => self.recovered(key).await?,
                 };
-                self.write_words(key.run, id).await?;
                 match self.changes(async move |changes| changes.get(id)).await {
                     Ok(change) if change.revision != revision => {
                         let (seen, revision) = (revision, change.revision);

@@ -36,6 +36,12 @@ impl Ground {
         Ground { files: ENDINGS.map(file).into(), lost: OnceLock::new() }
     }
 
+    /// Returns why the store is lost, if that was noticed. A store that was closed removes files of
+    /// its own, so it is not looked at again.
+    pub(super) fn noted(&self) -> Option<&str> {
+        self.lost.get().map(String::as_str)
+    }
+
     /// Returns why the store is lost; once lost, it stays so.
     pub(super) fn lost(&self) -> Option<&str> {
         let changed = |(path, noted): &&(PathBuf, Identity)| identity(path) != *noted;
@@ -46,7 +52,7 @@ impl Ground {
             // Another thread may have noticed it first, which is as good.
             let _ = self.lost.set(format!("{} was {what} while it was in use", path.display()));
         }
-        self.lost.get().map(String::as_str)
+        self.noted()
     }
 }
 

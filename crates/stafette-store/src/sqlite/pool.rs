@@ -40,7 +40,12 @@ impl Pool {
         &self,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, ReadError> {
-        let seat = self.seats.clone().acquire_owned().await.map_err(|_| ReadError::Closed)?;
+        // A store that was closed because it is lost still says so.
+        let closed = |_| match self.ground.noted() {
+            Some(why) => ReadError::Lost { why: why.to_owned() },
+            None => ReadError::Closed,
+        };
+        let seat = self.seats.clone().acquire_owned().await.map_err(closed)?;
         let (path, busy_timeout) = (self.path.clone(), self.busy_timeout);
         let idle = self.idle.clone();
         let task = spawn_blocking(move || {

@@ -235,7 +235,7 @@ fn b_08_an_agent_in_its_worktree_leads_our_git_nowhere_and_leaves_the_users_whol
     assert_eq!(git(&["show", &format!("{branch}:work.txt")]), "done\n", "{view}");
     assert!(!world.home().join("sprung").exists(), "our git obeys nothing that an agent wrote");
     assert_eq!(git(&["worktree", "list"]).lines().count(), 1);
-    assert!(git(&["log", "--all", "--format=%s"]).ends_with("first\n"));
+    assert!(git(&["log", "--all", "--topo-order", "--format=%s"]).ends_with("first\n"));
 }
 
 /// Puts another content under the name of a committed file, and removes what else there is.
