@@ -20,6 +20,14 @@ pub fn find_bubblewrap() -> Option<PathBuf> {
     probe.output().is_ok_and(|output| output.status.success()).then_some(program)
 }
 
+/// Returns the place to mount a granted path on. A link in a granted folder is visible with the
+/// folder, and nothing can be mounted on it: its target is what has to be there.
+fn place(policy: &Policy, path: &Path) -> PathBuf {
+    let contains = |grant: &PathBuf| grant != path && path.starts_with(grant);
+    let is_visible = path.is_symlink() && policy.read.iter().chain(&policy.write).any(contains);
+    if is_visible { real(path) } else { path.to_owned() }
+}
+
 /// Returns the arguments with which only what the policy grants is visible; `also` is what the
 /// launcher itself needs to see. Later arguments cover earlier ones.
 pub(crate) fn arguments(policy: &Policy, also: &[&Path], folder: Option<&Path>) -> Vec<OsString> {
@@ -32,12 +40,16 @@ pub(crate) fn arguments(policy: &Policy, also: &[&Path], folder: Option<&Path>) 
         all.extend(paths.iter().map(|path| path.as_os_str().to_owned()));
     };
     let is_special = |path: &Path| path.starts_with("/dev") || path.starts_with("/proc");
-    let mut read: Vec<&PathBuf> = policy.read.iter().filter(|path| !is_special(path)).collect();
-    let mut write: Vec<&PathBuf> = policy.write.iter().filter(|path| !is_special(path)).collect();
-    // Shorter paths first: a nested path must come after its folder.
-    read.sort();
-    write.sort();
-    for path in read {
+    let places = |grants: &[PathBuf]| {
+        let grants = grants.iter().filter(|path| !is_special(path));
+        let mut places: Vec<PathBuf> = grants.map(|path| place(policy, path)).collect();
+        // Shorter paths first: a nested path must come after its folder.
+        places.sort();
+        places.dedup();
+        places
+    };
+    let (read, write) = (places(&policy.read), places(&policy.write));
+    for path in &read {
         // A link in the root, such as /bin, stays a link.
         match path.read_link() {
             Ok(target) if path.parent() == Some(Path::new("/")) => {
@@ -48,7 +60,7 @@ pub(crate) fn arguments(policy: &Policy, also: &[&Path], folder: Option<&Path>) 
     }
     add("--proc", &[Path::new("/proc")]);
     add("--dev", &[Path::new("/dev")]);
-    let in_tmp = |path: &&PathBuf| real(path).starts_with("/tmp");
+    let in_tmp = |path: &PathBuf| real(path).starts_with("/tmp");
     if !write.iter().any(in_tmp) && !also.iter().any(|path| real(path).starts_with("/tmp")) {
         add("--bind", &[&policy.temp, Path::new("/tmp")]);
     }

@@ -117,6 +117,21 @@ fn holds(report: &Report, name: &str) -> bool {
 }
 
 #[test]
+fn b_08_a_program_that_is_a_link_in_a_granted_folder_is_there() {
+    for mut world in World::both() {
+        let at = |path: &str| world.folder.path().join(path);
+        // Links point where nothing is granted yet: `z` comes after `bin`.
+        fs::create_dir_all(at("bin")).expect("a folder");
+        fs::create_dir_all(at("z/package")).expect("a folder");
+        fs::write(at("z/package/agent"), "hello").expect("written");
+        std::os::unix::fs::symlink(at("z/package/agent"), at("bin/agent")).expect("a link");
+        let (link, real) = (at("bin/agent"), at("z/package/agent"));
+        world.policy.read.extend([at("bin"), link.clone(), at("z/package"), real]);
+        assert!(world.can(&format!("grep -q hello {}", link.display())), "{:?}", world.bubblewrap);
+    }
+}
+
+#[test]
 fn b_08_a_sandboxed_agent_does_its_work() {
     for world in World::both() {
         for script in [

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use stafette_testkit::matrix::{Cell, table};
+use stafette_testkit::matrix::{Cell, new_home, table};
 
 fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let mut words = std::env::args().skip(1);
@@ -33,7 +33,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
         if !is_in(&only, agent) || !is_in(&runners, runner) {
             continue;
         }
-        let folder = tempfile::tempdir()?;
+        let folder = new_home()?;
         let home = match &keep {
             Some(keep) => keep.join(format!("{agent}-{runner}")),
             None => folder.path().to_owned(),

@@ -9,7 +9,7 @@ mod agent;
 mod cell;
 
 pub use agent::Agent;
-pub use cell::{Cell, TrialError, Verdict};
+pub use cell::{Cell, TrialError, Verdict, new_home};
 
 use std::fmt::Write as _;
 

@@ -108,6 +108,16 @@ pub enum TrialError {
     },
 }
 
+/// Makes a folder for a new home.
+///
+/// # Errors
+///
+/// If it cannot be made.
+pub fn new_home() -> io::Result<tempfile::TempDir> {
+    // Codex installs no helpers for its sandbox in a home under `/tmp`, where nobody has one.
+    tempfile::tempdir_in("/var/tmp")
+}
+
 impl Cell {
     /// Returns every agent with every way in which it can be driven.
     #[must_use]

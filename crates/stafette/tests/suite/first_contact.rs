@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use stafette_testkit::matrix::{Agent, Cell, Runner, Verdict};
+use stafette_testkit::matrix::{Agent, Cell, Runner, Verdict, new_home};
+use stafette_testkit::tools;
 
 use crate::world::program;
 
@@ -11,7 +12,8 @@ use crate::world::program;
 const LIMIT: Duration = Duration::from_secs(180);
 
 fn meet(agent: Agent, runner: Runner) -> Verdict {
-    let folder = tempfile::tempdir().expect("a folder");
+    tools::debian("bwrap", "bubblewrap").expect("bubblewrap");
+    let folder = new_home().expect("a folder");
     let home = folder.path().canonicalize().expect("a folder");
     let verdict = Cell { agent, runner }.run(program().as_ref(), &home, LIMIT);
     verdict.unwrap_or_else(|error| panic!("{agent:?}, {runner:?}: {error}"))

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use stafette_testkit::cli::{Cli, Prepared};
 use stafette_testkit::model::{Dialect, ModelServer, Outcome, Reply, Rule, Script, turns};
+use stafette_testkit::tools;
 
 use crate::world::{PATIENCE, World, program, until_so};
 
@@ -108,6 +109,7 @@ impl Pair {
     /// Writes a workflow with the agents as their profiles start them, in a sandbox, and trusts it.
     /// Returns a `PATH` on which they are.
     fn trust_in_sandbox(&self) -> String {
+        tools::debian("bwrap", "bubblewrap").expect("bubblewrap");
         let bin = self.world.home().join("bin");
         fs::create_dir_all(&bin).expect("a folder");
         for cli in [&self.claude, &self.codex] {
