@@ -1,5 +1,6 @@
 //! All runs of one project.
 
+mod handles;
 mod reads;
 
 use std::collections::HashMap;
@@ -158,7 +159,7 @@ impl Engine {
             requests: Requests::default(),
         };
         let unfinished = engine.store.unfinished().await?;
-        engine.free_locks(&unfinished).await;
+        engine.locks().free_ended(&unfinished).await;
         let (timer, alive) = (engine.desk().clone(), engine.alive.subscribe());
         let stopping = engine.stopping.subscribe();
         tokio::spawn(async move {

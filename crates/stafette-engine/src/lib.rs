@@ -67,7 +67,7 @@ pub use feed::{Feed, Fresh, Seen, Source};
 pub use gate::{Answered, Gate, Looked};
 pub use generations::{Ancestry, Briefing, ContextWriter};
 pub use interceptor::{ALERT, Asked, Beginning, HookDecision, Interceptor};
-pub use locks::{DeadlockAlert, LockManager, LockManagerError, QueuePlace, restore_locks};
+pub use locks::{DeadlockAlert, LockManager, LockManagerError, Locks, QueuePlace, restore_locks};
 pub use moment::{HandoffState, RunState, StateFeed, changes as state_changes};
 pub use phases::{PhaseLine, PhasesView};
 pub use record::{HandoffView, Held, RunView};

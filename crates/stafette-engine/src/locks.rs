@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stafette_core::lock::{
-    Answer, Ask, Claim, Conflict, Holder, Link, Lock, LockEvent, LockId, Locks, OnConflict, Who,
+    Answer, Ask, Claim, Conflict, Holder, Link, LockEvent, LockId, Locks as LockTable, OnConflict,
+    Who,
 };
 use stafette_core::{HandoffId, Input, Millis, Run, RunId, State, Time};
 
@@ -58,28 +59,34 @@ impl Drop for QueuePlace {
         let Some(holder) = self.holder.take() else { return };
         let (engine, id) = (self.engine.clone(), self.id);
         // Fails if the place is gone already, which does not matter.
-        tokio::spawn(async move { engine.release_lock(id, holder).await });
+        tokio::spawn(async move { engine.locks().release(id, holder).await });
     }
 }
 
-impl Engine {
+/// The locks of a project: `Engine::locks`.
+#[derive(Clone, Copy, Debug)]
+pub struct Locks<'a> {
+    pub(crate) engine: &'a Engine,
+}
+
+impl Locks<'_> {
     /// All locks as they are now.
     #[must_use]
-    pub fn locks(&self) -> Arc<Locks> {
-        self.desk().shown()
+    pub fn now(self) -> Arc<LockTable> {
+        self.engine.desk().shown()
     }
 
     /// Takes a lock, or a place in the queue for it.
     ///
     /// # Errors
     /// When it is refused, or the store fails to write.
-    pub async fn take_lock(
-        &self,
+    pub async fn take(
+        self,
         claim: Claim,
         on_conflict: OnConflict,
         wait: Millis,
     ) -> Result<Answer, EngineError> {
-        self.ask_locks(Ask::Take { claim, on_conflict, wait }).await
+        self.ask(Ask::Take { claim, on_conflict, wait }).await
     }
 
     /// Returns the lock of a waiter as soon as it is granted, or its place in the queue after
@@ -88,58 +95,49 @@ impl Engine {
     ///
     /// # Errors
     /// When the wait ended without a lock, with the reason.
-    pub async fn wait_lock(&self, id: LockId, within: Duration) -> Result<Answer, EngineError> {
-        Ok(self.desk().wait(id, within).await?)
+    pub async fn wait(self, id: LockId, within: Duration) -> Result<Answer, EngineError> {
+        Ok(self.engine.desk().wait(id, within).await?)
     }
 
     /// Renews the lease of a lock.
     ///
     /// # Errors
     /// When the lock is lost, or another holder has it.
-    pub async fn renew_lock(
-        &self,
+    pub async fn renew(
+        self,
         id: LockId,
         by: Holder,
         fence: Option<u64>,
         lease: Option<Millis>,
     ) -> Result<Answer, EngineError> {
-        self.ask_locks(Ask::Renew { id, by, fence, lease }).await
+        self.ask(Ask::Renew { id, by, fence, lease }).await
     }
 
     /// Releases a lock, or a place in the queue.
     ///
     /// # Errors
     /// When the lock is lost, or another holder has it.
-    pub async fn release_lock(&self, id: LockId, by: Holder) -> Result<(), EngineError> {
-        self.ask_locks(Ask::Release { id, by }).await.map(drop)
+    pub async fn release(self, id: LockId, by: Holder) -> Result<(), EngineError> {
+        self.ask(Ask::Release { id, by }).await.map(drop)
     }
 
     /// Returns a guard that releases a place in the queue unless it is kept.
     #[must_use]
-    pub fn queue_place(&self, id: LockId, holder: Holder) -> QueuePlace {
-        QueuePlace { engine: self.clone(), id, holder: Some(holder) }
+    pub fn place(self, id: LockId, holder: Holder) -> QueuePlace {
+        QueuePlace { engine: self.engine.clone(), id, holder: Some(holder) }
     }
 
     /// Takes a lock from its holder. The caller has checked that this is permitted.
     ///
     /// # Errors
     /// When the lock is lost, or there is no reason.
-    pub async fn take_over_lock(
-        &self,
+    pub async fn take_over(
+        self,
         id: LockId,
         by: Holder,
         why: String,
     ) -> Result<Answer, EngineError> {
-        self.ask_locks(Ask::TakeOver { id, by, why }).await
-    }
-
-    /// Checks that `path` may be written with the lock that has this fencing number.
-    ///
-    /// # Errors
-    /// When it may not: the lock is lost, or not on that path.
-    pub async fn check_lock(&self, path: &str, fence: u64) -> Result<Lock, EngineError> {
-        let locks = self.desk().refreshed().await?;
-        Ok(locks.check(clock::now(), path, fence)?.clone())
+        self.ask(Ask::TakeOver { id, by, why }).await
     }
 
     /// Checks that `holder` may write these paths: no other holder has a lock on them, and the lock
@@ -148,12 +146,12 @@ impl Engine {
     /// # Errors
     /// The lock that is in the way.
     pub async fn may_write(
-        &self,
+        self,
         holder: &Holder,
         paths: &[String],
         fence: Option<u64>,
     ) -> Result<(), EngineError> {
-        let locks = self.desk().refreshed().await?;
+        let locks = self.engine.desk().refreshed().await?;
         let paths = paths.iter().map(String::as_str);
         Ok(locks.may_write(clock::now(), holder, paths, fence)?)
     }
@@ -162,9 +160,9 @@ impl Engine {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub async fn deadlocks(&self) -> Result<Vec<DeadlockAlert>, EngineError> {
-        let after = self.locks().version.saturating_sub(SEARCHED);
-        let entries = self.store().lock_entries(after, usize::MAX).await?;
+    pub async fn deadlocks(self) -> Result<Vec<DeadlockAlert>, EngineError> {
+        let after = self.now().version.saturating_sub(SEARCHED);
+        let entries = self.engine.store().lock_entries(after, usize::MAX).await?;
         let now = clock::now();
         let recent = entries
             .iter()
@@ -180,8 +178,8 @@ impl Engine {
     }
 
     /// Ends the locks of runs that ended while no daemon ran.
-    pub(crate) async fn free_locks(&self, unfinished: &[RunId]) {
-        let locks = self.locks();
+    pub(crate) async fn free_ended(self, unfinished: &[RunId]) {
+        let locks = self.now();
         let claims = locks.held.values().map(|lock| &lock.claim);
         let runs: BTreeSet<RunId> = claims
             .chain(locks.waiting.values().map(|waiter| &waiter.claim))
@@ -192,12 +190,13 @@ impl Engine {
             .filter(|run| !unfinished.contains(run))
             .collect();
         for run in runs {
-            self.desk().clear(run, Vec::new()).await;
+            self.engine.desk().clear(run, Vec::new()).await;
         }
     }
 
-    async fn ask_locks(&self, ask: Ask) -> Result<Answer, EngineError> {
-        let (events, answer) = self.desk().ask(clock::now, self.redacted(ask)).await?;
+    async fn ask(self, ask: Ask) -> Result<Answer, EngineError> {
+        let (events, answer) =
+            self.engine.desk().ask(clock::now, self.engine.redacted(ask)).await?;
         for event in events {
             if let LockEvent::DeadlockFound { circle, .. } = event {
                 self.alert_runs(&circle);
@@ -207,7 +206,7 @@ impl Engine {
     }
 
     /// Records a deadlock in every run that was part of it.
-    fn alert_runs(&self, circle: &[Link]) {
+    fn alert_runs(self, circle: &[Link]) {
         let message = stafette_core::lock::Refusal::Deadlock { circle: circle.to_vec() };
         let message = message.to_string();
         let mut told: Vec<RunId> = Vec::new();
@@ -217,7 +216,7 @@ impl Engine {
                 continue;
             }
             told.push(run);
-            let (engine, message) = (self.clone(), message.clone());
+            let (engine, message) = (self.engine.clone(), message.clone());
             // Not awaited: the run may be busy, and the caller need not wait for it.
             tokio::spawn(async move {
                 let input = Input::Alert { code: "DEADLOCK".to_owned(), message };

@@ -172,8 +172,8 @@ pub(crate) struct LockList {
 }
 
 async fn list(State(edge): State<Edge>) -> Result<Json<LockList>, Problem> {
-    let locks = edge.engine.locks();
-    let alerts = edge.engine.deadlocks().await?.into_iter().map(|alert| AlertView {
+    let locks = edge.engine.locks().now();
+    let alerts = edge.engine.locks().deadlocks().await?.into_iter().map(|alert| AlertView {
         code: "DEADLOCK".to_owned(),
         at: alert.at.rfc3339(),
         message: Refusal::Deadlock { circle: alert.circle.clone() }.to_string(),
@@ -277,12 +277,12 @@ async fn take(
     let lease = take.lease.unwrap_or(rules.lease);
     let claim = Claim { holder: holder.clone(), turn, patterns, mode: take.mode, lease, reason };
     let wait = take.wait.unwrap_or(rules.wait);
-    let mut answer = edge.engine.take_lock(claim, on_conflict, wait).await?;
+    let mut answer = edge.engine.locks().take(claim, on_conflict, wait).await?;
     if let Answer::Waiting(waiter) = &answer {
         // A client that disconnects now does not know its place in the queue, so that dropping
         // frees it.
-        let place = edge.engine.queue_place(waiter.id, holder);
-        answer = edge.engine.wait_lock(waiter.id, wait.into()).await?;
+        let place = edge.engine.locks().place(waiter.id, holder);
+        answer = edge.engine.locks().wait(waiter.id, wait.into()).await?;
         place.keep();
     }
     shown(&answer)
@@ -311,7 +311,7 @@ async fn wait(
     Asked(Patience { wait }): Asked<Patience>,
 ) -> Result<(StatusCode, Json<LockView>), Problem> {
     let within = Duration::from(wait).min(LONGEST_CALL);
-    shown(&edge.engine.wait_lock(find(&lock)?, within).await?)
+    shown(&edge.engine.locks().wait(find(&lock)?, within).await?)
 }
 
 /// Request to renew a lease.
@@ -336,7 +336,7 @@ async fn renew(
     Body(Renew { fence, lease, who }): Body<Renew>,
 ) -> Result<(StatusCode, Json<LockView>), Problem> {
     let Known { holder, .. } = known(&edge, &principal, &who).await?;
-    shown(&edge.engine.renew_lock(find(&lock)?, holder, fence, lease).await?)
+    shown(&edge.engine.locks().renew(find(&lock)?, holder, fence, lease).await?)
 }
 
 /// Request to release a lock.
@@ -362,7 +362,7 @@ async fn release(
 ) -> Result<Json<Released>, Problem> {
     let id = find(&lock)?;
     let Known { holder, .. } = known(&edge, &principal, &who).await?;
-    edge.engine.release_lock(id, holder).await?;
+    edge.engine.locks().release(id, holder).await?;
     Ok(Json(Released { released: id }))
 }
 
@@ -384,7 +384,7 @@ async fn take_over(
     Body(TakeOver { reason, who }): Body<TakeOver>,
 ) -> Result<(StatusCode, Json<LockView>), Problem> {
     let Known { holder, .. } = known(&edge, &principal, &who).await?;
-    shown(&edge.engine.take_over_lock(find(&lock)?, holder, reason).await?)
+    shown(&edge.engine.locks().take_over(find(&lock)?, holder, reason).await?)
 }
 
 /// Question whether files may be written.
@@ -414,7 +414,7 @@ async fn check(
     Body(Check { paths, fence, who }): Body<Check>,
 ) -> Result<Json<Checked>, Problem> {
     let Known { holder, .. } = known(&edge, &principal, &who).await?;
-    edge.engine.may_write(&holder, &paths, fence).await?;
+    edge.engine.locks().may_write(&holder, &paths, fence).await?;
     Ok(Json(Checked { allowed: true }))
 }
 

@@ -99,7 +99,7 @@ impl Form for Exposition {
 
 async fn metrics(State(edge): State<Edge>) -> Result<Raw<Exposition>, Problem> {
     let observed = edge.observed().await?;
-    let locks = edge.engine.locks();
+    let locks = edge.engine.locks().now();
     let (spans_sent, spans_dropped) = observed.sent.counts();
     let page = observed.observer.page(Live {
         locks_held: locks.held.len(),

@@ -182,7 +182,7 @@ async fn engine() -> (Engine, MemoryStore, TempDir) {
 }
 
 async fn take(engine: &Engine, claim: Claim) -> Lock {
-    match engine.take_lock(claim, OnConflict::Skip, Millis(0)).await {
+    match engine.locks().take(claim, OnConflict::Skip, Millis(0)).await {
         Ok(Answer::Held(lock)) => lock,
         other => panic!("{other:?}"),
     }
@@ -194,18 +194,19 @@ async fn b_10_an_agent_loses_its_locks_with_its_run_and_can_write_no_more() {
     let command = "cat >/dev/null; while :; do sleep 0.01; done";
     let run = start(&engine, workflow(command)).await.expect("a run");
     let lock = take(&engine, session(run, 1, "src/**")).await;
-    engine.check_lock("src/a.rs", lock.fence).await.expect("the turn goes on");
     let paths = ["src/a.rs".to_owned()];
+    let ours = engine.locks().may_write(&lock.claim.holder, &paths, Some(lock.fence)).await;
+    ours.expect("the turn goes on");
     let ada = Holder::person("ada");
-    let refused = engine.may_write(&ada, &paths, None).await.expect_err("the agent has it");
+    let refused = engine.locks().may_write(&ada, &paths, None).await.expect_err("the agent has it");
     let EngineError::MayNotWrite { conflict: Conflict::Locked { .. } } = refused else {
         panic!("{refused:?}")
     };
     engine.send(run, Input::Cancel { by: "ada".into(), why: String::new() }).await.expect("taken");
     assert_eq!(end(&engine, run).await, "cancelled");
-    assert!(engine.locks().held.is_empty());
-    engine.may_write(&ada, &paths, None).await.expect("it is free");
-    let late = engine.may_write(&lock.claim.holder, &paths, Some(lock.fence)).await;
+    assert!(engine.locks().now().held.is_empty());
+    engine.locks().may_write(&ada, &paths, None).await.expect("it is free");
+    let late = engine.locks().may_write(&lock.claim.holder, &paths, Some(lock.fence)).await;
     assert!(
         matches!(late, Err(EngineError::MayNotWrite { conflict: Conflict::Lost { .. } })),
         "{late:?}"
@@ -236,7 +237,7 @@ async fn b_10_an_agent_whose_turn_was_fenced_loses_its_locks() {
         }
     };
     tokio::time::timeout(PATIENCE, second).await.expect("a second attempt");
-    assert!(engine.locks().held.is_empty(), "{:?}", engine.locks());
+    assert!(engine.locks().now().held.is_empty(), "{:?}", engine.locks().now());
     take(&engine, session(run, 2, "src/a.rs")).await;
     engine.stop().await;
 }
@@ -249,19 +250,21 @@ async fn s5_05_who_waits_hears_of_the_lock_of_a_late_end_and_of_a_deadlock() {
     let (ada, bob) = (Holder::person("ada"), Holder::person("bob"));
     let first = take(&engine, claim(ada.clone(), "a")).await;
     let wait =
-        async |claim: Claim, wait| match engine.take_lock(claim, OnConflict::Wait, wait).await {
+        async |claim: Claim, wait| match engine.locks().take(claim, OnConflict::Wait, wait).await {
             Ok(Answer::Waiting(waiter)) => waiter.id,
             other => panic!("{other:?}"),
         };
     let short = wait(claim(bob.clone(), "a"), Millis(20)).await;
-    let late = engine.wait_lock(short, PATIENCE).await;
+    let late = engine.locks().wait(short, PATIENCE).await;
     let Err(EngineError::Lock { refusal: Refusal::Late { .. } }) = late else { panic!("{late:?}") };
 
     let long = wait(claim(bob.clone(), "a"), Millis::minutes(5)).await;
-    let still = engine.wait_lock(long, Duration::ZERO).await;
+    let still = engine.locks().wait(long, Duration::ZERO).await;
     assert!(matches!(still, Ok(Answer::Waiting(_))), "{still:?}");
-    let (waited, released) =
-        tokio::join!(engine.wait_lock(long, PATIENCE), engine.release_lock(first.id, ada.clone()));
+    let (waited, released) = tokio::join!(
+        engine.locks().wait(long, PATIENCE),
+        engine.locks().release(first.id, ada.clone())
+    );
     released.expect("given back");
     let Ok(Answer::Held(lock)) = waited else { panic!("{waited:?}") };
     assert_eq!((lock.id, lock.fence), (long, 2));
@@ -270,12 +273,12 @@ async fn s5_05_who_waits_hears_of_the_lock_of_a_late_end_and_of_a_deadlock() {
     take(&engine, session(run, 1, "b")).await;
     let _bob = wait(claim(bob, "b"), Millis::minutes(5)).await;
     let refused =
-        engine.take_lock(session(run, 1, "a"), OnConflict::Wait, Millis::minutes(5)).await;
+        engine.locks().take(session(run, 1, "a"), OnConflict::Wait, Millis::minutes(5)).await;
     assert!(
         matches!(refused, Err(EngineError::Lock { refusal: Refusal::Deadlock { .. } })),
         "{refused:?}"
     );
-    assert_eq!(engine.deadlocks().await.expect("readable").len(), 1);
+    assert_eq!(engine.locks().deadlocks().await.expect("readable").len(), 1);
     let mut feed = engine.feed(0);
     let alert = async {
         loop {
@@ -304,7 +307,7 @@ async fn s5_04_locks_and_their_numbers_outlive_the_engine() {
     drop(engine);
     let opened = Engine::open(Arc::new(store), settings(folder.path())).await;
     let engine = opened.expect("opens");
-    assert_eq!(engine.locks().held.values().cloned().collect::<Vec<_>>(), [ada]);
+    assert_eq!(engine.locks().now().held.values().cloned().collect::<Vec<_>>(), [ada]);
     let next = take(&engine, claim(Holder::person("bob"), "docs/**")).await;
     assert_eq!(next.fence, 3);
     engine.stop().await;

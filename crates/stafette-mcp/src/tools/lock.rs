@@ -91,7 +91,8 @@ impl super::Tool for Tool {
             Claim { holder: holder.clone(), turn, patterns, mode: arguments.mode, lease, reason };
         let seconds = arguments.wait_seconds.min(LONGEST);
         let on_conflict = if seconds == 0 { OnConflict::Skip } else { OnConflict::Wait };
-        let taken = context.engine.take_lock(claim, on_conflict, Millis::seconds(seconds)).await?;
+        let taken =
+            context.engine.locks().take(claim, on_conflict, Millis::seconds(seconds)).await?;
         let lock = match taken {
             Given::Waiting(waiter) => wait(&context, waiter.id, holder, seconds).await?,
             given => given,
@@ -119,14 +120,14 @@ async fn wait(
     holder: Holder,
     seconds: u64,
 ) -> Result<Given, ToolError> {
-    let place = context.engine.queue_place(id, holder);
+    let place = context.engine.locks().place(id, holder);
     let end = Instant::now() + Duration::from_secs(seconds);
     let mut step = 0;
     loop {
         step += 1;
         let left = end.saturating_duration_since(Instant::now());
         context.goes_on(step, format!("waiting in line for {id}, {} s left", left.as_secs())).await;
-        match context.engine.wait_lock(id, left.min(SIGN)).await? {
+        match context.engine.locks().wait(id, left.min(SIGN)).await? {
             Given::Waiting(_) if !left.is_zero() => {}
             // A waiter whose time is up leaves the queue.
             waiting @ Given::Waiting(_) => return Ok(waiting),

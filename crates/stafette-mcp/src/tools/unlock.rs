@@ -41,7 +41,7 @@ impl super::Tool for Tool {
         let id: LockId = arguments.lock.parse().map_err(|error: NotALock| {
             ToolError::new("not_a_lock", error.to_string()).fix("Give it as `lock` named it.")
         })?;
-        context.engine.release_lock(id, holder).await?;
+        context.engine.locks().release(id, holder).await?;
         Ok(Output { unlocked: id.to_string() })
     }
 }
