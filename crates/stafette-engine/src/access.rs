@@ -5,13 +5,10 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_agents::tell;
 use stafette_core::change::Author;
 use stafette_core::handoff::{About, Question};
 use stafette_core::workflow::Budget;
 use stafette_core::{AgentName, HandoffId, RunId};
-
-use crate::{Engine, EngineError};
 
 /// Scope of what a person gives to a program; each includes the one before.
 #[derive(
@@ -229,57 +226,6 @@ impl Caller {
         };
         let agent = self.agent()?.clone();
         Some(Author { run, agent: Some(agent), handoff, person: String::new() })
-    }
-}
-
-impl Engine {
-    /// Returns the agent that a process belongs to: to its turn, to its terminal, or, when it left
-    /// both, by what it and the processes that started it were given.
-    #[must_use]
-    pub fn agent_of(&self, process: i32) -> Option<Caller> {
-        if !cfg!(target_os = "linux") {
-            return None;
-        }
-        let agents = &self.shared().agents;
-        let at_work = self.living().iter().find_map(|run| {
-            let mut orders = run.outbox();
-            let order = orders.find(|order| agents.belongs(process, order.key, &order.agent))?;
-            let handoff = Some(order.key.handoff);
-            Some(Caller::Agent { run: order.key.run, agent: order.agent.clone(), handoff })
-        });
-        let in_terminal = || {
-            // A process in an agent's terminal belongs to that agent between its turns as well.
-            let mut all = self.shared().terminals.list().into_iter();
-            let own = all.find(|it| it.pid.is_some_and(|pid| tell::is_kin(process, pid)))?;
-            Some(Caller::Agent { run: own.run, agent: own.agent, handoff: None })
-        };
-        let marked = || {
-            let (turn, agent) = tell::marked(process, &self.settings().socket)?;
-            Some(Caller::Agent { run: turn.run, agent, handoff: None })
-        };
-        // It may be of another project, hide its variables, or have outlived its turn.
-        let unknown = || tell::is_agents(process).then_some(Caller::Nobody);
-        at_work.or_else(in_terminal).or_else(marked).or_else(unknown)
-    }
-
-    /// Returns the agent whose turn has this token, for a process of its session.
-    ///
-    /// # Errors
-    /// When the token is unknown, or the process is of another session.
-    pub fn agent_with(&self, token: &str, process: Option<i32>) -> Result<Caller, EngineError> {
-        let (first, agent) = self.owner(token).ok_or(EngineError::NotYours)?;
-        let run = first.run;
-        let living = self.living();
-        let orders = living.iter().filter(|living| living.id == run).flat_map(|run| run.outbox());
-        let own = orders.filter(|order| order.agent == agent).map(|order| order.key);
-        let turns: Vec<_> = own.collect();
-        // A terminal keeps the token of its first turn for all that follow.
-        let turn = turns.iter().find(|turn| **turn == first).or(turns.first()).copied();
-        let kin = |pid| self.shared().agents.belongs(pid, turn.unwrap_or(first), &agent);
-        match process.is_some_and(kin) {
-            true => Ok(Caller::Agent { run, agent, handoff: turn.map(|turn| turn.handoff) }),
-            false => Err(EngineError::NotYours),
-        }
     }
 }
 

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use stafette_agents::Signal;
 use stafette_core::redact::Redactor;
 use stafette_core::run::create::RunCreated;
 use stafette_core::trace::Traceparent;
@@ -27,7 +26,6 @@ use crate::gate::Gate;
 use crate::idempotency::Once;
 use crate::interceptor::Interceptor;
 use crate::locks::LockManager;
-use crate::measure;
 use crate::orders::Orders;
 use crate::task::{First, Message, QUEUE, Shown, Task, end_survivors};
 use crate::{Driver, EngineError, Source, clock};
@@ -277,49 +275,6 @@ impl Engine {
         }
     }
 
-    /// An agent tells something by its own channel: its session's token, from a process of its
-    /// own. Returns once it is stored.
-    ///
-    /// # Errors
-    /// When it is not the agent, cannot be understood or is refused; the agent may think again.
-    pub async fn tell(
-        &self,
-        token: &str,
-        caller: Option<i32>,
-        kind: &str,
-        payload: serde_json::Value,
-    ) -> Result<RunId, EngineError> {
-        let (run, agent, turn) = self.session(token, caller).await?;
-        self.context.tokens.beat(turn);
-        let mut telling = stafette_agents::tell::read(&agent, kind, payload)
-            .map_err(|mistakes| EngineError::Mistaken { mistakes })?;
-        // It is measured as it will be kept.
-        telling.told = self.redacted(telling.told);
-        match telling.signal {
-            Some(Signal::Change(proposal)) => {
-                self.propose_change(turn, *proposal).await?;
-            }
-            signal => {
-                if let Some(input) = signal.and_then(|signal| heard(turn, signal)) {
-                    self.send(run, input).await?;
-                }
-            }
-        }
-        if let Some(response) = &telling.told.response {
-            measure::check(&*self.state(run).await?, turn, response)?;
-        }
-        if telling.told.said.vote.is_some() {
-            self.may_vote(turn).await?;
-        }
-        let told = Box::new(telling.told);
-        let ends = !told.offers.is_empty() || told.response.is_some();
-        self.report_turn(turn, told).await?;
-        if ends {
-            self.context.terminals.told(run, &agent);
-        }
-        Ok(run)
-    }
-
     /// Whether work would be taken now: the store can be written, and the engine is open.
     ///
     /// # Errors
@@ -564,15 +519,6 @@ impl Engine {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, Handle>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What a signal that was told by itself means to the run.
-fn heard(turn: TurnKey, signal: Signal) -> Option<Input> {
-    match signal {
-        Signal::Alert { code, message } => Some(Input::Alert { code, message }),
-        Signal::Alive { note } => Some(Input::Heartbeat { turn, note }),
-        _ => None,
     }
 }
 

@@ -38,11 +38,16 @@ pub struct Finished {
     pub refused: Vec<Refusal>,
 }
 
-impl Engine {
-    /// Returns the turns that wait for an external agent, those of the oldest run first.
-    #[must_use]
-    pub fn offered(&self, wanted: &Wanted) -> Vec<TurnOrder> {
-        let mut runs = self.living();
+/// The turns of external agents: `Engine::external`.
+#[derive(Clone, Copy, Debug)]
+pub struct ExternalTurns<'a> {
+    pub(crate) engine: &'a Engine,
+}
+
+impl ExternalTurns<'_> {
+    /// The turns that wait for an external agent now.
+    fn free(self, wanted: &Wanted) -> Vec<TurnOrder> {
+        let mut runs = self.engine.living();
         runs.retain(|run| wanted.run.is_none_or(|id| id == run.id));
         runs.sort_by_key(|run| run.id);
         let is_wanted =
@@ -58,14 +63,15 @@ impl Engine {
         runs.iter().flat_map(|run| of(run)).collect()
     }
 
-    /// The same as soon as there is one, or an empty list after `within`.
-    pub async fn wait_offered(&self, wanted: &Wanted, within: Duration) -> Vec<TurnOrder> {
-        let mut head = self.head_changes();
+    /// Returns the turns that wait for an external agent, those of the oldest run first, as soon as
+    /// there is one, or an empty list after `within`.
+    pub async fn offered(self, wanted: &Wanted, within: Duration) -> Vec<TurnOrder> {
+        let mut head = self.engine.head_changes();
         let found = async {
             loop {
                 // Marked before reading, so that a change in between wakes this task again.
                 head.borrow_and_update();
-                let offered = self.offered(wanted);
+                let offered = self.free(wanted);
                 if !offered.is_empty() || head.changed().await.is_err() {
                     return offered;
                 }
@@ -80,18 +86,18 @@ impl Engine {
     /// # Errors
     /// When there is no such turn, or another agent holds it.
     pub async fn accept(
-        &self,
+        self,
         run: RunId,
         handoff: HandoffId,
         by: &str,
         lease: Option<Millis>,
     ) -> Result<TurnOrder, EngineError> {
         // The turn is held under the redacted name, which is the one that is stored.
-        let by = &*self.redacted(by.to_owned());
+        let by = &*self.engine.redacted(by.to_owned());
         let order = self.order(run, handoff).await?;
         let turn = order.key;
         self.may_begin(run, &order).await?;
-        match self.send(run, Input::Take { turn, by: by.to_owned(), lease }).await? {
+        match self.engine.send(run, Input::Take { turn, by: by.to_owned(), lease }).await? {
             Reply::Taken { by: holder } if holder == by => Ok(order),
             Reply::Taken { by } => Err(EngineError::Taken { turn, by }),
             _ => Err(EngineError::Late { turn }),
@@ -99,21 +105,21 @@ impl Engine {
     }
 
     /// Asks the hooks before a turn is taken for the first time; one that they refuse has failed.
-    async fn may_begin(&self, run: RunId, order: &TurnOrder) -> Result<(), EngineError> {
-        let Some(interceptor) = self.interceptor() else { return Ok(()) };
-        let state = self.state(run).await?;
+    async fn may_begin(self, run: RunId, order: &TurnOrder) -> Result<(), EngineError> {
+        let Some(interceptor) = self.engine.interceptor() else { return Ok(()) };
+        let state = self.engine.state(run).await?;
         let handoff = state.handoff(order.key.handoff);
         if !handoff.is_some_and(|handoff| matches!(handoff.state, State::Ordered(_))) {
             return Ok(());
         }
-        let folder = &self.settings().project;
+        let folder = &self.engine.settings().project;
         let verdict = interceptor.before_turn(&state.workflow, order, folder).await;
-        self.alert(run, verdict.alerts).await;
+        self.engine.alert(run, verdict.alerts).await;
         let Some(why) = verdict.refusal else { return Ok(()) };
-        let why = self.redacted(why);
+        let why = self.engine.redacted(why);
         let failure = Failure::new(FailureKind::Fatal, format!("a hook said no: {why}"));
         let turn = order.key;
-        self.send(run, Input::Fail { turn, failure, usage: Usage::default() }).await?;
+        self.engine.send(run, Input::Fail { turn, failure, usage: Usage::default() }).await?;
         Err(EngineError::Blocked { why })
     }
 
@@ -122,19 +128,16 @@ impl Engine {
     /// # Errors
     /// When the caller no longer holds the turn.
     pub async fn report(
-        &self,
+        self,
         turn: TurnKey,
         note: Option<String>,
         usage: Usage,
     ) -> Result<(), EngineError> {
         self.held(turn).await?;
-        match self.send(turn.run, Input::Heartbeat { turn, note }).await? {
+        match self.engine.send(turn.run, Input::Heartbeat { turn, note }).await? {
             Reply::Late => Err(EngineError::Late { turn }),
             _ if usage == Usage::default() => Ok(()),
-            _ => {
-                self.report_turn(turn, Box::new(TurnReport { usage, ..TurnReport::default() }))
-                    .await
-            }
+            _ => self.record(turn, Box::new(TurnReport { usage, ..TurnReport::default() })).await,
         }
     }
 
@@ -142,22 +145,22 @@ impl Engine {
     ///
     /// # Errors
     /// When the caller no longer holds the turn, or a rule refuses the proposal.
-    pub async fn propose(&self, turn: TurnKey, offer: Offer) -> Result<(), EngineError> {
+    pub async fn propose(self, turn: TurnKey, offer: Offer) -> Result<(), EngineError> {
         self.held(turn).await?;
         let offers = vec![offer];
-        self.report_turn(turn, Box::new(TurnReport { offers, ..TurnReport::default() })).await
+        self.record(turn, Box::new(TurnReport { offers, ..TurnReport::default() })).await
     }
 
     /// Records the report of a turn in progress.
     ///
     /// # Errors
     /// When the turn has ended, or a rule refuses one of its handoffs.
-    pub(crate) async fn report_turn(
-        &self,
+    pub(crate) async fn record(
+        self,
         turn: TurnKey,
         told: Box<TurnReport>,
     ) -> Result<(), EngineError> {
-        match self.send(turn.run, Input::Tell { turn, told }).await? {
+        match self.engine.send(turn.run, Input::Tell { turn, told }).await? {
             Reply::Reported { refused } => match refused.into_iter().next() {
                 Some(refusal) => Err(EngineError::Refused { refusal }),
                 None => Ok(()),
@@ -171,17 +174,17 @@ impl Engine {
     ///
     /// # Errors
     /// When the caller no longer holds the turn, or the turn is not one of a council.
-    pub async fn vote(&self, turn: TurnKey, vote: Vote) -> Result<(), EngineError> {
+    pub async fn vote(self, turn: TurnKey, vote: Vote) -> Result<(), EngineError> {
         self.held(turn).await?;
         self.may_vote(turn).await?;
         let said = Said { vote: Some(vote), ..Said::default() };
         let told = Box::new(TurnReport { said, ..TurnReport::default() });
-        self.report_turn(turn, told).await
+        self.record(turn, told).await
     }
 
     /// Checks that the turn is one of a council.
-    pub(crate) async fn may_vote(&self, turn: TurnKey) -> Result<(), EngineError> {
-        let state = self.state(turn.run).await?;
+    pub(crate) async fn may_vote(self, turn: TurnKey) -> Result<(), EngineError> {
+        let state = self.engine.state(turn.run).await?;
         let sits = state
             .handoff(turn.handoff)
             .is_some_and(|h| stafette_core::team::council::is_turn(&h.offer));
@@ -194,14 +197,14 @@ impl Engine {
     /// # Errors
     /// When the caller no longer holds the turn: the result is then kept as evidence.
     pub async fn complete(
-        &self,
+        self,
         turn: TurnKey,
         result: TurnResult,
     ) -> Result<Finished, EngineError> {
-        let state = self.state(turn.run).await?;
+        let state = self.engine.state(turn.run).await?;
         self.hold(&state, turn)?;
         // It is measured in the form in which it is stored.
-        let mut result = self.redacted(result);
+        let mut result = self.engine.redacted(result);
         if result.offers.is_empty() {
             measure::check(&state, turn, &result.response)?;
             let checked = state.check_response(turn, &result.response);
@@ -213,9 +216,10 @@ impl Engine {
         if result.fingerprint.is_none()
             && agent.is_some_and(|agent| loops.iter().any(|l| l.between.contains(agent)))
         {
-            result.fingerprint = stafette_workspace::fingerprint(&self.settings().project).await;
+            result.fingerprint =
+                stafette_workspace::fingerprint(&self.engine.settings().project).await;
         }
-        match self.send(turn.run, Input::Finish { turn, result: Box::new(result) }).await? {
+        match self.engine.send(turn.run, Input::Finish { turn, result: Box::new(result) }).await? {
             Reply::Finished { admitted, refused } => Ok(Finished { admitted, refused }),
             _ => Err(EngineError::Late { turn }),
         }
@@ -225,10 +229,14 @@ impl Engine {
     ///
     /// # Errors
     /// When the caller no longer holds the turn.
-    pub async fn reject(&self, turn: TurnKey, why: String) -> Result<(), EngineError> {
+    pub async fn reject(self, turn: TurnKey, why: String) -> Result<(), EngineError> {
         self.held(turn).await?;
         let failure = Failure::new(FailureKind::Fatal, why);
-        match self.send(turn.run, Input::Fail { turn, failure, usage: Usage::default() }).await? {
+        match self
+            .engine
+            .send(turn.run, Input::Fail { turn, failure, usage: Usage::default() })
+            .await?
+        {
             Reply::Late => Err(EngineError::Late { turn }),
             _ => Ok(()),
         }
@@ -249,45 +257,18 @@ impl Engine {
         Ok(telling.told)
     }
 
-    /// The agent that a token belongs to, and its turn in progress. The caller must be a process of
-    /// its session.
-    ///
-    /// # Errors
-    /// When the token is unknown, or the agent has no turn.
-    pub async fn session(
-        &self,
-        token: &str,
-        caller: Option<i32>,
-    ) -> Result<(RunId, AgentName, TurnKey), EngineError> {
-        let (first, agent) = self.owner(token).ok_or(EngineError::NotYours)?;
-        let run = first.run;
-        let state = self.state(run).await?;
-        // A terminal keeps the token of its first turn for all that follow.
-        let stays = state.workflow.agents.get(&agent).is_some_and(|it| it.runner == Runner::Pty);
-        let later = || state.outbox().find(|order| stays && order.agent == agent);
-        let order = state.order(first).or_else(later);
-        let Some(turn) = order.map(|order| order.key) else {
-            return Err(EngineError::NoTurn { agent });
-        };
-        let kin = |pid| self.shared().agents.belongs(pid, turn, &agent);
-        if !caller.is_some_and(kin) {
-            return Err(EngineError::NotYours);
-        }
-        Ok((run, agent, turn))
-    }
-
     /// The turn that an external agent holds, in this run or in the only one where it holds one.
     ///
     /// # Errors
     /// When it holds none, or holds one in several runs.
     pub async fn turn_of(
-        &self,
+        self,
         run: Option<RunId>,
         agent: &AgentName,
     ) -> Result<TurnKey, EngineError> {
         let runs = match run {
-            Some(run) => vec![self.state(run).await?],
-            None => self.living(),
+            Some(run) => vec![self.engine.state(run).await?],
+            None => self.engine.living(),
         };
         let turns = runs.iter().flat_map(|run| {
             let orders = run.outbox().filter(|order| order.agent == *agent);
@@ -305,8 +286,8 @@ impl Engine {
     }
 
     /// The turn in progress of a handoff to an external agent.
-    async fn order(&self, run: RunId, handoff: HandoffId) -> Result<TurnOrder, EngineError> {
-        let state = self.state(run).await?;
+    async fn order(self, run: RunId, handoff: HandoffId) -> Result<TurnOrder, EngineError> {
+        let state = self.engine.state(run).await?;
         let out = state.handoff(handoff).and_then(|handoff| state.order(handoff.key(run)));
         let order = out.ok_or(EngineError::NothingOut { run })?;
         match is_outside(&state, &order) {
@@ -316,7 +297,7 @@ impl Engine {
     }
 
     /// Checks that a turn of an external agent is still in progress.
-    async fn held(&self, turn: TurnKey) -> Result<(), EngineError> {
+    async fn held(self, turn: TurnKey) -> Result<(), EngineError> {
         match self.order(turn.run, turn.handoff).await {
             Ok(order) if order.key == turn => Ok(()),
             Ok(_) | Err(EngineError::NothingOut { .. }) => Err(EngineError::Late { turn }),
@@ -325,7 +306,7 @@ impl Engine {
     }
 
     /// A result may come late, but only from an external agent.
-    fn hold(&self, run: &Run, turn: TurnKey) -> Result<(), EngineError> {
+    fn hold(self, run: &Run, turn: TurnKey) -> Result<(), EngineError> {
         let handoff = run.handoff(turn.handoff);
         let agent = handoff.and_then(|handoff| run.workflow.agent(&handoff.offer.to));
         match agent {

@@ -47,6 +47,7 @@ mod record;
 mod redaction;
 mod self_program;
 mod serve;
+mod sessions;
 mod task;
 mod terminals;
 mod tokens;
@@ -62,7 +63,7 @@ pub use driver::{Driver, Plan, RestoreError, Step};
 pub use engine::{Engine, Settings};
 pub use error::EngineError;
 pub use explain::{Explanation, Leg};
-pub use external::{Finished, Wanted};
+pub use external::{ExternalTurns, Finished, Wanted};
 pub use feed::{Feed, Fresh, Seen, Source};
 pub use gate::{Answered, Gate, Looked};
 pub use generations::{Ancestry, Briefing, ContextWriter};
@@ -71,6 +72,7 @@ pub use locks::{DeadlockAlert, LockManager, LockManagerError, Locks, QueuePlace,
 pub use moment::{HandoffState, RunState, StateFeed, changes as state_changes};
 pub use phases::{PhaseLine, PhasesView};
 pub use record::{HandoffView, Held, RunView};
+pub use sessions::AgentSessions;
 pub use stafette_store::{Entry, HandoffRow, Stored};
 pub use stafette_workspace::changes::{FileDiff, Hunk, Left, Line, Report};
 pub use stafette_workspace::{

@@ -181,12 +181,12 @@ impl Coordination {
         let order = self.turn_of(agent, value).await?;
         let run = order.key.run;
         let by = format!("{agent} by file");
-        self.engine.accept(run, order.key.handoff, &by, None).await?;
+        self.engine.external().accept(run, order.key.handoff, &by, None).await?;
         let completes = offer.reason == Reason::Completion;
         let summary = offer.summary.clone();
-        self.engine.propose(order.key, offer).await?;
+        self.engine.external().propose(order.key, offer).await?;
         let response = Response { summary, ..Response::new(agent.into(), Outcome::Resolved) };
-        self.engine.complete(order.key, TurnResult::new(response)).await?;
+        self.engine.external().complete(order.key, TurnResult::new(response)).await?;
         self.mirror_run(run).await;
         Ok(if completes { Taken::Done(run) } else { Taken::Mirrored })
     }

@@ -5,7 +5,7 @@ use stafette_core::handoff::State;
 use stafette_core::{
     AgentName, HandoffId, Outcome, Response, Run, RunId, TurnKey, TurnResult, Usage,
 };
-use stafette_engine::{Engine, EngineError};
+use stafette_engine::{EngineError, ExternalTurns};
 
 use crate::Coordination;
 use crate::folder::Place;
@@ -56,17 +56,19 @@ impl Coordination {
         let by = format!("{agent} by file");
         match place {
             Place::Pending => Ok(()),
-            Place::Accepted => self.engine.accept(run, handoff, &by, None).await.map(drop),
+            Place::Accepted => {
+                self.engine.external().accept(run, handoff, &by, None).await.map(drop)
+            }
             Place::Completed => {
-                self.engine.accept(run, handoff, &by, None).await?;
+                self.engine.external().accept(run, handoff, &by, None).await?;
                 let result = result(&agent, value)?;
-                self.engine.complete(turn, result).await.map(drop)
+                self.engine.external().complete(turn, result).await.map(drop)
             }
             Place::Rejected => {
-                self.engine.accept(run, handoff, &by, None).await?;
+                self.engine.external().accept(run, handoff, &by, None).await?;
                 let reason = value.get("reason").and_then(Value::as_str);
                 let reason = reason.unwrap_or("it was moved to rejected").to_owned();
-                self.engine.reject(turn, reason).await.map(drop)
+                self.engine.external().reject(turn, reason).await.map(drop)
             }
         }
     }
@@ -83,7 +85,7 @@ fn turn(run: &Run, id: HandoffId) -> Option<(TurnKey, AgentName)> {
 fn result(agent: &AgentName, value: &Value) -> Result<TurnResult, EngineError> {
     let (mut offers, mut answer, mut usage) = (Vec::new(), None, Usage::default());
     if let Some(response) = value.get("response").filter(|response| !response.is_null()) {
-        let told = Engine::understand(agent, "RESULT", response.clone())?;
+        let told = ExternalTurns::understand(agent, "RESULT", response.clone())?;
         (offers, answer, usage) = (told.offers, told.response, told.usage);
     }
     let response = answer.unwrap_or_else(|| Response::new(agent.into(), Outcome::Resolved));

@@ -195,9 +195,10 @@ async fn b_16_a_hook_holds_back_the_turn_of_an_agent_from_outside() {
     let run = world.triggers().fire("issues", "ada".into(), &payload, now).await.expect("a run");
     let wanted = stafette_engine::Wanted { run: Some(run), agent: None };
     let within = std::time::Duration::from_secs(60);
-    let offered = world.engine.wait_offered(&wanted, within).await;
+    let offered = world.engine.external().offered(&wanted, within).await;
     let handoff = offered.first().expect("a turn").key.handoff;
-    let refused = world.engine.accept(run, handoff, "bob", None).await.expect_err("not today");
+    let refused =
+        world.engine.external().accept(run, handoff, "bob", None).await.expect_err("not today");
     assert_eq!(refused.to_string(), "a hook said no: not today");
     let settled = tokio::time::timeout(within, world.engine.settled(run)).await;
     let view = settled.expect("in time").expect("a run");

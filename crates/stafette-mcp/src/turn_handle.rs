@@ -42,7 +42,7 @@ impl CallContext {
     /// Returns the turn that the caller acts in.
     pub(crate) async fn handle(&self, whose: &Whose) -> Result<TurnHandle, ToolError> {
         if let Some(token) = &self.caller.token {
-            let (run, agent, turn) = self.engine.session(token, self.caller.pid).await?;
+            let (run, agent, turn) = self.engine.sessions().turn(token, self.caller.pid).await?;
             let named = match whose.turn.as_deref() {
                 Some(text) => Some(key(text, Some(run))?),
                 None => None,
@@ -109,7 +109,7 @@ impl CallContext {
     /// Finds a run by its id, its last digits, or `latest`; a session's own run if left out.
     pub(crate) async fn run(&self, text: Option<&str>) -> Result<RunId, ToolError> {
         if let (Some(token), None) = (&self.caller.token, text) {
-            return Ok(self.engine.session(token, self.caller.pid).await?.0);
+            return Ok(self.engine.sessions().turn(token, self.caller.pid).await?.0);
         }
         Ok(self.engine.find(text.filter(|text| *text != "latest")).await?)
     }
@@ -118,7 +118,7 @@ impl CallContext {
     /// name, or none.
     pub(crate) async fn traceparent(&self, fields: &Fields) -> Option<Traceparent> {
         if let Some(token) = &self.caller.token {
-            let (run, _, turn) = self.engine.session(token, self.caller.pid).await.ok()?;
+            let (run, _, turn) = self.engine.sessions().turn(token, self.caller.pid).await.ok()?;
             return self.engine.state(run).await.ok()?.traceparent(turn);
         }
         let text = |name: &str| fields.get(name).and_then(|value| value.as_str());
@@ -153,11 +153,15 @@ impl CallContext {
         let told = match &handle.token {
             Some(token) => {
                 let pid = self.caller.pid;
-                self.engine.tell(token, pid, "HANDOFF", told_offer(&offer)).await.map(drop)
+                self.engine
+                    .sessions()
+                    .tell(token, pid, "HANDOFF", told_offer(&offer))
+                    .await
+                    .map(drop)
             }
             None => {
                 let offer = Offer { trace: self.within, ..offer };
-                self.engine.propose(handle.turn, offer).await
+                self.engine.external().propose(handle.turn, offer).await
             }
         };
         match told {
@@ -183,14 +187,17 @@ impl CallContext {
             Some(token) => {
                 let pid = self.caller.pid;
                 if usage != Usage::default() {
-                    self.engine.tell(token, pid, "REPORT", told_usage(None, usage)).await?;
+                    self.engine
+                        .sessions()
+                        .tell(token, pid, "REPORT", told_usage(None, usage))
+                        .await?;
                 }
-                self.engine.tell(token, pid, "RESULT", told_response(&response)).await?;
+                self.engine.sessions().tell(token, pid, "RESULT", told_response(&response)).await?;
             }
             None => {
                 let response = Response { usage, ..response };
                 let result = TurnResult { usage, ..TurnResult::new(response) };
-                self.engine.complete(handle.turn, result).await?;
+                self.engine.external().complete(handle.turn, result).await?;
             }
         }
         Ok(())
@@ -201,9 +208,9 @@ impl CallContext {
         match &handle.token {
             Some(token) => {
                 let payload = json!(vote);
-                self.engine.tell(token, self.caller.pid, "SIGNAL", payload).await?;
+                self.engine.sessions().tell(token, self.caller.pid, "SIGNAL", payload).await?;
             }
-            None => self.engine.vote(handle.turn, vote).await?,
+            None => self.engine.external().vote(handle.turn, vote).await?,
         }
         Ok(())
     }
@@ -217,10 +224,10 @@ impl CallContext {
         match &handle.token {
             Some(token) => {
                 let payload = json!({ "status": "failed", "failure": why });
-                self.engine.tell(token, self.caller.pid, "RESULT", payload).await?;
+                self.engine.sessions().tell(token, self.caller.pid, "RESULT", payload).await?;
             }
             None => {
-                self.engine.reject(handle.turn, why).await?;
+                self.engine.external().reject(handle.turn, why).await?;
             }
         }
         Ok(())
@@ -236,10 +243,10 @@ impl CallContext {
         match &handle.token {
             Some(token) => {
                 let payload = told_usage(note, usage);
-                self.engine.tell(token, self.caller.pid, "REPORT", payload).await?;
+                self.engine.sessions().tell(token, self.caller.pid, "REPORT", payload).await?;
             }
             None => {
-                self.engine.report(handle.turn, note, usage).await?;
+                self.engine.external().report(handle.turn, note, usage).await?;
             }
         }
         Ok(())

@@ -155,7 +155,7 @@ async fn propose(
         // An external agent has a turn; a person's program may speak for it.
         (Caller::External { agent, .. }, Author { run, .. })
         | (_, Author { agent: Some(agent), run: run @ Some(_), .. }) => {
-            Some(edge.engine.turn_of(*run, agent).await?)
+            Some(edge.engine.external().turn_of(*run, agent).await?)
         }
         _ => {
             proposal.author.person = principal.signed(proposal.author.person);

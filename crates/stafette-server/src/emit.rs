@@ -61,6 +61,6 @@ async fn emit(
 ) -> Result<Json<Emitted>, Problem> {
     let shown = || headers.get(TURN_TOKEN)?.to_str().ok().map(str::to_owned);
     let token = token.or_else(shown).unwrap_or_default();
-    let run = edge.engine.tell(&token, principal.pid(), &r#type, payload).await?;
+    let run = edge.engine.sessions().tell(&token, principal.pid(), &r#type, payload).await?;
     Ok(Json(Emitted { taken: true, run }))
 }

@@ -219,7 +219,7 @@ impl LocalGuard {
     pub(crate) fn peer(&self, pid: Option<i32>) -> LocalPeer {
         // A process that is not shown may be an agent's.
         let unknown = cfg!(target_os = "linux").then_some(Caller::Nobody);
-        LocalPeer { pid, agent: pid.map_or(unknown, |pid| self.engine.agent_of(pid)) }
+        LocalPeer { pid, agent: pid.map_or(unknown, |pid| self.engine.sessions().of_process(pid)) }
     }
 
     fn look(&self, right: Right, request: &Request) -> Result<Principal, Problem> {
@@ -228,7 +228,7 @@ impl LocalGuard {
         let token = rules::only(request.headers(), &HeaderName::from_static(TURN_TOKEN))?;
         let token = token.and_then(|token| token.to_str().ok()).filter(|token| !token.is_empty());
         let caller = match (token, agent, self.for_agents) {
-            (Some(token), ..) => self.engine.agent_with(token, pid)?,
+            (Some(token), ..) => self.engine.sessions().of_token(token, pid)?,
             (None, _, true) => Caller::Nobody,
             (None, Some(agent), false) => agent,
             (None, None, false) => Caller::Person(Scope::Admin),

@@ -208,7 +208,7 @@ async fn take(
         Party::Agent(name) => {
             let bad = |_| Problem::new(422, "no_agent", "The giver's name cannot be an agent's");
             let agent: AgentName = name.parse().map_err(bad)?;
-            Some(edge.engine.turn_of(run, &agent).await?)
+            Some(edge.engine.external().turn_of(run, &agent).await?)
         }
         // These parties have no turns and may propose at any time.
         Party::Orchestrator | Party::Human => None,
@@ -238,7 +238,7 @@ struct Proposal {
 impl Proposal {
     /// Proposes within a turn: the handoff moves when the turn ends.
     async fn within(self, edge: &Edge, turn: TurnKey) -> Result<Json<Proposed>, Problem> {
-        match edge.engine.propose(turn, self.offer.clone()).await {
+        match edge.engine.external().propose(turn, self.offer.clone()).await {
             Ok(()) => Ok(self.proposed(turn.run, None, Some(turn))),
             Err(EngineError::Refused { refusal }) => Err(self.refused(&refusal.to_string())),
             Err(error) => Err(error.into()),

@@ -208,7 +208,7 @@ struct Known {
 async fn known(edge: &Edge, principal: &Principal, asker: &Asker) -> Result<Known, Problem> {
     let (run, agent, turn) = match (&asker.token, &principal.caller) {
         (Some(token), _) => {
-            let (run, agent, turn) = edge.engine.session(token, principal.pid()).await?;
+            let (run, agent, turn) = edge.engine.sessions().turn(token, principal.pid()).await?;
             (run, agent, Some(turn))
         }
         (None, Caller::Agent { run, agent, .. }) => {

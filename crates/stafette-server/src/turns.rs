@@ -98,7 +98,7 @@ async fn wait(
         Some(own) => Some(within_run(&principal, run.unwrap_or(own))?),
         None => run,
     };
-    Ok(Json(edge.engine.wait_offered(&Wanted { run, agent }, within).await))
+    Ok(Json(edge.engine.external().offered(&Wanted { run, agent }, within).await))
 }
 
 /// Returns the run, if the caller may take part in it: an agent that Stafette started takes part in
@@ -152,7 +152,7 @@ async fn accept(
 ) -> Result<Json<TurnOrder>, Problem> {
     let (run, handoff) = theirs(&edge, &principal, &place).await?;
     let by = principal.signed(by);
-    Ok(Json(edge.engine.accept(run, handoff, &by, lease).await?))
+    Ok(Json(edge.engine.external().accept(run, handoff, &by, lease).await?))
 }
 
 /// Parses a turn: `1.1`, or the whole key as it was given out.
@@ -203,7 +203,7 @@ async fn report(
 ) -> Result<Json<Heard>, Problem> {
     let (run, handoff) = theirs(&edge, &principal, &place).await?;
     let turn = turn(run, handoff, &text)?;
-    edge.engine.report(turn, note, usage).await?;
+    edge.engine.external().report(turn, note, usage).await?;
     Ok(Json(Heard { turn }))
 }
 
@@ -347,7 +347,7 @@ async fn complete(
     let state = edge.engine.state(run).await?;
     let missing = stafette_engine::EngineError::NoHandoff { run, handoff };
     let by = state.handoff(handoff).map(|handoff| handoff.offer.to.clone()).ok_or(missing)?;
-    let finished = edge.engine.complete(turn, body.result(&by)?).await?;
+    let finished = edge.engine.external().complete(turn, body.result(&by)?).await?;
     Ok(Json(Ended::of(turn, finished)))
 }
 
@@ -370,6 +370,6 @@ async fn reject(
 ) -> Result<Json<Ended>, Problem> {
     let (run, handoff) = theirs(&edge, &principal, &place).await?;
     let turn = turn(run, handoff, &text)?;
-    edge.engine.reject(turn, why).await?;
+    edge.engine.external().reject(turn, why).await?;
     Ok(Json(Ended { turn, admitted: Vec::new(), refused: Vec::new() }))
 }

@@ -1,12 +1,26 @@
 //! The parts of the engine's interface, each for one subject.
 
 use super::Engine;
+use crate::external::ExternalTurns;
 use crate::locks::Locks;
+use crate::sessions::AgentSessions;
 
 impl Engine {
     /// Locks on files.
     #[must_use]
     pub fn locks(&self) -> Locks<'_> {
         Locks { engine: self }
+    }
+
+    /// Turns that programs take which the daemon does not start.
+    #[must_use]
+    pub fn external(&self) -> ExternalTurns<'_> {
+        ExternalTurns { engine: self }
+    }
+
+    /// Agents that report from their sessions.
+    #[must_use]
+    pub fn sessions(&self) -> AgentSessions<'_> {
+        AgentSessions { engine: self }
     }
 }

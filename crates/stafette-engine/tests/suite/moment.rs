@@ -124,13 +124,14 @@ async fn b_12_a_run_is_shown_as_it_was_after_any_of_its_events() {
     let folder = tempfile::tempdir().expect("a folder");
     let engine = open(&Flaky::new(), folder.path()).await;
     let run = start(&engine, workflow()).await.expect("a run");
-    let order = engine.accept(run, HandoffId(1), "alice", None).await.expect("it is free");
+    let order =
+        engine.external().accept(run, HandoffId(1), "alice", None).await.expect("it is free");
     // Enough for more than one snapshot.
     for _ in 0..300 {
         engine.send(run, Input::Pause { by: "me".into() }).await.expect("it goes on");
         engine.send(run, Input::Unpause { by: "me".into() }).await.expect("it is paused");
     }
-    engine.complete(order.key, result("done")).await.expect("it is hers");
+    engine.external().complete(order.key, result("done")).await.expect("it is hers");
     assert_eq!(end(&engine, run).await, "succeeded");
 
     let events = engine.events(run, 0).await.expect("events");

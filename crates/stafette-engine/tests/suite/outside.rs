@@ -1,5 +1,7 @@
 //! Agents that come by themselves.
 
+use std::time::Duration;
+
 use stafette_core::{
     HandoffId, Kind, Millis, Offer, Party, Reason, Response, TurnResult, Usage, Workflow,
 };
@@ -38,35 +40,40 @@ async fn b_11_two_agents_come_by_themselves_and_pass_the_work_on() {
     // B waits before there is anything; A's result is what wakes it.
     let waiting = tokio::spawn({
         let (engine, wanted) = (engine.clone(), of("b"));
-        async move { engine.wait_offered(&wanted, PATIENCE).await }
+        async move { engine.external().offered(&wanted, PATIENCE).await }
     });
     let run = start(&engine, workflow()).await.expect("a run");
-    let offered = engine.wait_offered(&of("a"), PATIENCE).await;
+    let offered = engine.external().offered(&of("a"), PATIENCE).await;
     assert_eq!(offered.len(), 1);
-    let order = engine.accept(run, HandoffId(1), "alice", None).await.expect("it is free");
+    let order =
+        engine.external().accept(run, HandoffId(1), "alice", None).await.expect("it is free");
     assert_eq!(order.key, offered[0].key);
-    engine.accept(run, HandoffId(1), "alice", None).await.expect("it is hers");
-    let second = engine.accept(run, HandoffId(1), "bob", None).await;
+    engine.external().accept(run, HandoffId(1), "alice", None).await.expect("it is hers");
+    let second = engine.external().accept(run, HandoffId(1), "bob", None).await;
     assert!(matches!(second, Err(EngineError::Taken { by, .. }) if by == "alice"));
-    assert_eq!(engine.offered(&of("a")), [], "it is taken");
+    assert_eq!(engine.external().offered(&of("a"), Duration::ZERO).await, [], "it is taken");
     let pass =
         |to: &str| Offer::new(Party::from("a"), to.into(), Kind::Transfer, Reason::TaskHandoff);
-    let refused = engine.propose(order.key, pass("c")).await;
+    let refused = engine.external().propose(order.key, pass("c")).await;
     assert!(matches!(refused, Err(EngineError::Refused { .. })));
-    engine.propose(order.key, pass("b")).await.expect("there is a route");
-    engine.report(order.key, Some("nearly".into()), Usage::default()).await.expect("it lives");
-    engine.complete(order.key, result("planned")).await.expect("it is hers");
-    let late = engine.complete(order.key, result("again")).await;
+    engine.external().propose(order.key, pass("b")).await.expect("there is a route");
+    engine
+        .external()
+        .report(order.key, Some("nearly".into()), Usage::default())
+        .await
+        .expect("it lives");
+    engine.external().complete(order.key, result("planned")).await.expect("it is hers");
+    let late = engine.external().complete(order.key, result("again")).await;
     assert!(matches!(late, Err(EngineError::Late { .. })));
 
     let next = waiting.await.expect("no panic");
     let lease = Some(Millis::minutes(5));
     let handoff = next[0].key.handoff;
-    let order = engine.accept(run, handoff, "bob", lease).await.expect("it is free");
+    let order = engine.external().accept(run, handoff, "bob", lease).await.expect("it is free");
     // The daemon goes and another one comes: the turn stays with bob.
     engine.stop().await;
     let engine = open(&store, folder.path()).await;
-    engine.complete(order.key, result("built")).await.expect("it is still his");
+    engine.external().complete(order.key, result("built")).await.expect("it is still his");
     assert_eq!(end(&engine, run).await, "succeeded");
 }
 
@@ -75,16 +82,18 @@ async fn b_12_a_fork_goes_on_from_a_moment_of_the_past() {
     let folder = tempfile::tempdir().expect("a folder");
     let engine = open(&Flaky::new(), folder.path()).await;
     let run = start(&engine, workflow()).await.expect("a run");
-    let order = engine.accept(run, HandoffId(1), "alice", None).await.expect("it is free");
+    let order =
+        engine.external().accept(run, HandoffId(1), "alice", None).await.expect("it is free");
     let moment = engine.view(run).await.expect("a run").0.seq;
-    engine.complete(order.key, result("done")).await.expect("it is hers");
+    engine.external().complete(order.key, result("done")).await.expect("it is hers");
     assert_eq!(end(&engine, run).await, "succeeded");
     assert!(matches!(engine.fork(run, None, "me".into()).await, Err(EngineError::Over { .. })));
 
     let fork = engine.fork(run, Some(moment), "me".into()).await.expect("it was open then");
     assert_eq!(engine.handoffs(fork).await.expect("rows").len(), 1);
-    let order = engine.accept(fork, HandoffId(1), "alice", None).await.expect("still hers");
+    let order =
+        engine.external().accept(fork, HandoffId(1), "alice", None).await.expect("still hers");
     assert_eq!(order.key.run, fork);
-    engine.complete(order.key, result("otherwise")).await.expect("it is hers");
+    engine.external().complete(order.key, result("otherwise")).await.expect("it is hers");
     assert_eq!(end(&engine, fork).await, "succeeded");
 }

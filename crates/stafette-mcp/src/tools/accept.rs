@@ -44,6 +44,7 @@ impl super::Tool for Tool {
         if let Some(token) = &context.caller.token {
             context
                 .engine
+                .sessions()
                 .tell(token, context.caller.pid, "READY", serde_json::Value::Null)
                 .await?;
             let handle = context.handle(&Whose::default()).await?;
@@ -62,7 +63,7 @@ impl super::Tool for Tool {
         }
         let by = arguments.by.as_deref().unwrap_or(&context.caller.name);
         let lease = arguments.lease_seconds.map(Millis::seconds);
-        let order = context.engine.accept(run, name, by, lease).await?;
+        let order = context.engine.external().accept(run, name, by, lease).await?;
         Ok(Briefing::of(order))
     }
 }

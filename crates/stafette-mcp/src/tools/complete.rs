@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stafette_core::{Fields, Outcome, Party, Response, Usage};
-use stafette_engine::{Engine, EngineError, Right};
+use stafette_engine::{EngineError, ExternalTurns, Right};
 
 use super::{CallContext, Effect, ToolError, TurnHandle, Whose, report, short};
 
@@ -108,7 +108,7 @@ impl super::Tool for Tool {
         let usage = Usage { tokens: arguments.tokens, money: report::money(arguments.cost_usd)? };
         let handle = context.handle(&arguments.whose).await?;
         if let Some(document) = arguments.response {
-            let told = Engine::understand(&handle.agent, "RESULT", Value::Object(document))?;
+            let told = ExternalTurns::understand(&handle.agent, "RESULT", Value::Object(document))?;
             let response = told.response.ok_or_else(|| EngineError::Mistaken {
                 mistakes: vec!["/response: this is not an answer to a phase".to_owned()],
             })?;

@@ -136,7 +136,7 @@ async fn wait(
     let end = Instant::now() + within;
     let mut step = 1;
     context.goes_on(step, format!("waiting for work for {whom}")).await;
-    let work = context.engine.wait_offered(wanted, within);
+    let work = context.engine.external().offered(wanted, within);
     tokio::pin!(work);
     loop {
         let sign = Instant::now() + SIGN;

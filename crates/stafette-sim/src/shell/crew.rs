@@ -228,7 +228,7 @@ impl Crew {
             None => ("RESULT", json!({ "status": "resolved", "summary": "done" }), Said::Result),
         };
         let told = match door {
-            Some(engine) => engine.tell(&token, Some(1), kind, payload).await.map(drop),
+            Some(engine) => engine.sessions().tell(&token, Some(1), kind, payload).await.map(drop),
             None => Err(EngineError::Stopping),
         };
         // Of a daemon that has died in the meantime nothing is heard.
