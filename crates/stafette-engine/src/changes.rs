@@ -11,7 +11,7 @@ mod talk;
 mod work;
 
 use stafette_agents::end_left_behind;
-use stafette_core::change::{Author, Change, ChangeRules, Proposal};
+use stafette_core::change::{Author, Change, ChangeId, ChangeRules, Proposal};
 use stafette_core::redact::Redact;
 use stafette_core::{Run, TurnOrder};
 use stafette_workspace::changes::mark;
@@ -25,33 +25,41 @@ pub use stafette_core::team::change::Hand;
 pub use talk::Heard;
 pub(crate) use work::Requests;
 
-impl Engine {
+/// Changes of the project's own files: `Engine::changes`.
+#[derive(Clone, Copy, Debug)]
+pub struct ChangeSets<'a> {
+    pub(crate) engine: &'a Engine,
+}
+
+impl ChangeSets<'_> {
     /// Runs an operation on the project's changes. It completes even if the caller goes away, and
     /// runs on a thread of its own because it waits for disks.
     ///
     /// # Errors
     /// Those of the operation, and that the changes cannot be opened.
-    pub async fn changes<T, F>(
-        &self,
+    pub async fn with<T, F>(
+        self,
         work: impl FnOnce(Changes) -> F + Send + 'static,
     ) -> Result<T, ChangeError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, ChangeError>>,
     {
-        with(self.settings(), work).await
+        with(self.engine.settings(), work).await
     }
-}
 
-impl Engine {
+    async fn get(self, id: ChangeId) -> Result<Change, ChangeError> {
+        self.with(async move |changes| changes.get(id)).await
+    }
+
     /// Finishes or rolls back what a crash has left half-done in the project.
-    pub(crate) async fn recover_changes(&self) {
-        if !self.settings().state.join("changes").is_dir() {
+    pub(crate) async fn recover(self) {
+        if !self.engine.settings().state.join("changes").is_dir() {
             return;
         }
         // A command that outlived its daemon would write to files that are being repaired.
-        end_left_behind(&mark(&self.settings().project)).await;
-        if let Err(error) = self.changes(async |changes| changes.recover().await).await {
+        end_left_behind(&mark(&self.engine.settings().project)).await;
+        if let Err(error) = self.with(async |changes| changes.recover().await).await {
             tracing::error!(%error, "changes cannot be recovered");
         }
     }

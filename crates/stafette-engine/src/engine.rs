@@ -178,7 +178,7 @@ impl Engine {
             clearing.clear_away().await;
             drop(alive);
         });
-        engine.recover_changes().await;
+        engine.changes().recover().await;
         Ok(engine)
     }
 

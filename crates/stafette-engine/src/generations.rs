@@ -138,7 +138,7 @@ impl Engine {
         let past =
             run.team.lineage.iter().flat_map(|lineage| &lineage.past).filter_map(|past| past.run);
         let team: Vec<RunId> = past.chain([run.id]).collect();
-        let listed = self.changes(async |changes| changes.list()).await;
+        let listed = self.changes().with(async |changes| changes.list()).await;
         let mut changes = listed.unwrap_or_else(|error| {
             tracing::warn!(%error, "the changes of a generation cannot be read");
             Vec::new()

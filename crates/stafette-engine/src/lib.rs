@@ -55,7 +55,7 @@ mod tokens;
 pub use access::{Caller, Denied, Right, Scope};
 pub use agents::{AgentView, Group, Work};
 pub use blind_vote::SEALED;
-pub use changes::{Hand, Heard};
+pub use changes::{ChangeSets, Hand, Heard};
 pub use context::Plugins;
 pub use cost::{By, Cost, CostLine};
 pub use council::{CouncilView, MemberView};

@@ -52,9 +52,11 @@ impl Engine {
         loop {
             crash::point();
             let done = match &order {
-                Order::Note { change, upto } => self.write_down(run, *change, *upto).await,
+                Order::Note { change, upto } => {
+                    self.changes().write_down(run, *change, *upto).await
+                }
                 Order::Change { key, work, revision, by } => {
-                    self.work_on(*key, *work, *revision, by).await
+                    self.changes().work_on(*key, *work, *revision, by).await
                 }
                 Order::Import => self.import_changes(run).await,
                 Order::Collect => self.collect(run).await,
@@ -90,7 +92,7 @@ impl Engine {
             crash::point();
         }
         // It may have been kept by a process that could not record it any more.
-        let outcome = self.changes(async move |changes| {
+        let outcome = self.changes().with(async move |changes| {
             let is_outcome = |it: &Change| it.author.run == Some(run) && it.is_outcome();
             Ok(changes.list()?.into_iter().find(is_outcome))
         });

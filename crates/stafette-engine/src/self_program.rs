@@ -181,7 +181,7 @@ impl Engine {
         F: Future<Output = Result<T, RenewalError>>,
     {
         let Settings { project, state, .. } = self.settings().clone();
-        let done = self.changes(async move |changes| {
+        let done = self.changes().with(async move |changes| {
             let renewals = Renewals::open(&project, &state);
             Ok(work(renewals, changes).await)
         });

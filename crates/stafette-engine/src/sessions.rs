@@ -109,7 +109,7 @@ impl AgentSessions<'_> {
         telling.told = self.engine.redacted(telling.told);
         match telling.signal {
             Some(Signal::Change(proposal)) => {
-                self.engine.propose_change(turn, *proposal).await?;
+                self.engine.changes().propose(turn, *proposal).await?;
             }
             signal => {
                 if let Some(input) = signal.and_then(|signal| heard(turn, signal)) {

@@ -132,7 +132,7 @@ async fn list(
     State(edge): State<Edge>,
     Asked(Which { run, status }): Asked<Which>,
 ) -> Result<Json<ChangeList>, Problem> {
-    let mut changes = edge.engine.changes(async |changes| changes.list()).await?;
+    let mut changes = edge.engine.changes().with(async |changes| changes.list()).await?;
     changes.retain(|change| {
         run.is_none_or(|run| change.author.run == Some(run))
             && status.is_none_or(|status| change.status == status)
@@ -163,8 +163,8 @@ async fn propose(
         }
     };
     let change = match turn {
-        Some(turn) => edge.engine.propose_change(turn, proposal).await?,
-        None => edge.engine.propose_aside(proposal, rules).await?,
+        Some(turn) => edge.engine.changes().propose(turn, proposal).await?,
+        None => edge.engine.changes().propose_aside(proposal, rules).await?,
     };
     Ok((StatusCode::CREATED, Json(change)))
 }
@@ -197,7 +197,7 @@ async fn get(
         let diff = changes.diff(&change)?;
         Ok(ChangeView { change, diff })
     };
-    Ok(Json(edge.engine.changes(look).await?))
+    Ok(Json(edge.engine.changes().with(look).await?))
 }
 
 /// Approval of a change by a person.
@@ -216,7 +216,7 @@ async fn approve(
 ) -> Result<Json<Change>, Problem> {
     let ((id, seen), by) = (the.parts()?, principal.signed(by));
     let decided =
-        edge.engine.decide_change(id, Some(seen), ChangeStatus::Approved, by, String::new());
+        edge.engine.changes().decide(id, Some(seen), ChangeStatus::Approved, by, String::new());
     Ok(Json(decided.await?))
 }
 
@@ -240,7 +240,7 @@ async fn refuse(
         return Err(Problem::new(422, "bad_comment", "A reason has up to 16 KiB"));
     }
     let ((id, seen), by) = (the.parts()?, principal.signed(by));
-    Ok(Json(edge.engine.decide_change(id, Some(seen), ChangeStatus::Refused, by, why).await?))
+    Ok(Json(edge.engine.changes().decide(id, Some(seen), ChangeStatus::Refused, by, why).await?))
 }
 
 /// Request to apply a change.
@@ -258,7 +258,7 @@ async fn apply(
     Body(ApplyRequest { by }): Body<ApplyRequest>,
 ) -> Result<Json<Report>, Problem> {
     let ((id, seen), rules) = (the.parts()?, rules(&edge)?);
-    Ok(Json(edge.engine.apply_change(id, Some(seen), rules, hand(&principal, by)).await?))
+    Ok(Json(edge.engine.changes().apply(id, Some(seen), rules, hand(&principal, by)).await?))
 }
 
 async fn apply_all(
@@ -267,9 +267,9 @@ async fn apply_all(
     Body(ApplyRequest { by }): Body<ApplyRequest>,
 ) -> Result<Json<Report>, Problem> {
     let rules = rules(&edge)?;
-    let open = edge.engine.changes(async |changes| changes.open_sets()).await?;
+    let open = edge.engine.changes().with(async |changes| changes.open_sets()).await?;
     let ids = open.into_iter().map(|change| change.id).collect();
-    Ok(Json(edge.engine.apply_changes(ids, rules, hand(&principal, by)).await?))
+    Ok(Json(edge.engine.changes().apply_all(ids, rules, hand(&principal, by)).await?))
 }
 
 /// Options of an undo.
@@ -289,7 +289,7 @@ async fn undo(
     Body(Undo { with_later, by }): Body<Undo>,
 ) -> Result<Json<Report>, Problem> {
     let (id, rules) = (the.id()?, rules(&edge)?);
-    Ok(Json(edge.engine.undo_change(id, with_later, rules, hand(&principal, by)).await?))
+    Ok(Json(edge.engine.changes().undo(id, with_later, rules, hand(&principal, by)).await?))
 }
 
 /// Comment on a change.
@@ -332,7 +332,7 @@ async fn comment(
     let by = principal.signed(said.by);
     let place = said.file.map(|file| (file, said.line));
     let workflow = (edge.workflow)().ok();
-    let spoken = edge.engine.comment_change(id, by, place, said.text, workflow);
+    let spoken = edge.engine.changes().comment(id, by, place, said.text, workflow);
     let (change, heard) = spoken.await?;
     Ok(Json(Commented { change, heard }))
 }
@@ -411,7 +411,7 @@ async fn why(
     Named(the): Named<TheChange>,
 ) -> Result<Json<WhyChange>, Problem> {
     let id = the.id()?;
-    let change = edge.engine.changes(async move |changes| changes.get(id)).await?;
+    let change = edge.engine.changes().with(async move |changes| changes.get(id)).await?;
     let (mut way, mut events) = (None, Vec::new());
     if let Some(run) = change.author.run {
         way = match change.author.handoff {

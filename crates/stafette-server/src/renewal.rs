@@ -33,7 +33,7 @@ async fn renew(
         Problem::new(409, "no_program", "The team has no program of its own")
             .because("say in `[self]` of stafette.toml how it is built, tried and started")
     })?;
-    Ok(Json(edge.engine.renew(id, &own, &rules, &hand(&principal, by)).await?))
+    Ok(Json(edge.engine.changes().renew(id, &own, &rules, &hand(&principal, by)).await?))
 }
 
 impl From<RenewalError> for Problem {

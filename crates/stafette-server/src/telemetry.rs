@@ -240,5 +240,5 @@ async fn sets(edge: &Edge, run: RunId) -> Result<Vec<report::Set>, Problem> {
         };
         all.into_iter().map(set).collect()
     };
-    Ok(edge.engine.changes(look).await?)
+    Ok(edge.engine.changes().with(look).await?)
 }

@@ -224,7 +224,7 @@ fn log_path(state: &Path) -> PathBuf {
 
 /// Finishes or rolls back a change during which the last daemon died.
 async fn recover_changes(engine: &Engine) {
-    match engine.changes(async |changes| changes.recover().await).await {
+    match engine.changes().with(async |changes| changes.recover().await).await {
         Ok(recovered) => tracing::debug!(?recovered, "changes are whole"),
         Err(error) => tracing::error!(%error, "a change is in the middle; it is tried again"),
     }

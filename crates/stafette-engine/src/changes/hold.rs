@@ -11,8 +11,9 @@ use stafette_core::lock::{
     Pattern, Refusal,
 };
 
+use super::ChangeSets;
 use crate::locks::LockManager;
-use crate::{Engine, EngineError, clock};
+use crate::{EngineError, clock};
 
 /// The lease of a lock: what a process that dies leaves locked is free after this time.
 const LEASE: Millis = Millis::seconds(60);
@@ -45,10 +46,10 @@ impl Drop for Hold {
     }
 }
 
-impl Engine {
+impl ChangeSets<'_> {
     /// Locks all files of these sets, or none.
-    pub(crate) async fn hold_files<'c>(
-        &self,
+    pub(crate) async fn hold<'c>(
+        self,
         holder: &Holder,
         sets: impl IntoIterator<Item = &'c Change>,
     ) -> Result<Hold, EngineError> {
@@ -61,7 +62,7 @@ impl Engine {
         }
         let patterns: Vec<Pattern> = patterns.into_iter().collect();
         let reason = format!("{} is being applied or undone", names.join(", "));
-        let desk = self.desk().clone();
+        let desk = self.engine.desk().clone();
         let mut taken = Vec::new();
         for part in patterns.chunks(MOST_PATTERNS) {
             let claim = Claim {

@@ -7,35 +7,33 @@ use stafette_core::team::order::OrderKey;
 use stafette_core::{Ignored, Input, Reply, Run, RunId, TeamInput, TurnKey};
 use stafette_workspace::{ChangeError, Changes};
 
-use super::take_in;
-use crate::{Engine, EngineError, crash};
+use super::{ChangeSets, take_in};
+use crate::{EngineError, crash};
 
 /// The time that a caller waits for its words to be in the record of a set.
 const WRITTEN: Duration = Duration::from_secs(10);
 
-impl Engine {
+impl ChangeSets<'_> {
     /// Takes the proposal of an agent in its turn.
     ///
     /// # Errors
     /// When the turn has ended, or the set is invalid.
-    pub async fn propose_change(
-        &self,
-        turn: TurnKey,
-        proposal: Proposal,
-    ) -> Result<Change, EngineError> {
-        let state = self.state(turn.run).await?;
+    pub async fn propose(self, turn: TurnKey, proposal: Proposal) -> Result<Change, EngineError> {
+        let state = self.engine.state(turn.run).await?;
         let order = state.order(turn).ok_or(EngineError::Late { turn })?;
         let change =
-            take_in(self.settings(), &state.workflow.change_rules(), &order, proposal).await?;
+            take_in(self.engine.settings(), &state.workflow.change_rules(), &order, proposal)
+                .await?;
         crash::point();
         let set = Box::new(change.proposed());
         let reply = self
+            .engine
             .send(turn.run, Input::Team(TeamInput::ProposeChange { turn: Some(turn), set }))
             .await?;
         if reply != Reply::Recorded {
             let id = change.id;
             let why = "its turn was over when it was proposed, or its run has too many open sets";
-            self.changes(async move |changes| changes.turned_away(id, why).await).await?;
+            self.with(async move |changes| changes.turned_away(id, why).await).await?;
             return Err(EngineError::Late { turn });
         }
         Ok(change)
@@ -46,22 +44,22 @@ impl Engine {
     /// # Errors
     /// When the set is invalid, or there is no such run.
     pub async fn propose_aside(
-        &self,
+        self,
         mut proposal: Proposal,
         rules: ChangeRules,
     ) -> Result<Change, EngineError> {
         // It is written to disk before the run receives it.
-        proposal.reason = self.redacted(proposal.reason);
-        proposal.author.person = self.redacted(proposal.author.person);
+        proposal.reason = self.engine.redacted(proposal.reason);
+        proposal.author.person = self.engine.redacted(proposal.author.person);
         if let Some(run) = proposal.author.run {
-            self.view(run).await?;
+            self.engine.view(run).await?;
         }
         self.keep_aside(async move |changes: Changes| changes.propose(proposal, &rules).await).await
     }
 
     /// Proposes the work that another orchestrator left, in the run that continues from it.
     pub(crate) async fn propose_foreign(
-        &self,
+        self,
         proposal: Proposal,
         rules: ChangeRules,
     ) -> Result<Change, EngineError> {
@@ -70,13 +68,13 @@ impl Engine {
     }
 
     async fn keep_aside<F>(
-        &self,
+        self,
         propose: impl FnOnce(Changes) -> F + Send + 'static,
     ) -> Result<Change, EngineError>
     where
         F: Future<Output = Result<Change, ChangeError>>,
     {
-        let change = self.changes(propose).await?;
+        let change = self.with(propose).await?;
         self.run_of_set(&change).await?;
         Ok(change)
     }
@@ -86,8 +84,8 @@ impl Engine {
     ///
     /// # Errors
     /// When the set is too far along for a decision, or was revised since.
-    pub async fn decide_change(
-        &self,
+    pub async fn decide(
+        self,
         id: ChangeId,
         revision: Option<u32>,
         status: ChangeStatus,
@@ -95,8 +93,8 @@ impl Engine {
         note: String,
     ) -> Result<Change, EngineError> {
         // The set names the person in the same redacted form as its run.
-        let by = self.redacted(by);
-        let change = self.changes(async move |changes| changes.get(id)).await?;
+        let by = self.engine.redacted(by);
+        let change = self.get(id).await?;
         Changes::decidable(&change, status)?;
         let seen = revision.unwrap_or(change.revision);
         if seen != change.revision {
@@ -107,18 +105,18 @@ impl Engine {
                 ChangeStatus::Approved => changes.approve(id, &by).await,
                 _ => changes.refuse(id, &by).await,
             };
-            return Ok(self.changes(write).await?);
+            return Ok(self.with(write).await?);
         };
         let revision = Some(seen);
         let said = TeamInput::DecideChange { change: id, revision, status, by, note };
-        self.accepted(&change, seen, self.record(run, Input::Team(said)).await?).await?;
+        self.accepted(&change, seen, self.engine.record(run, Input::Team(said)).await?).await?;
         self.written(run, id).await;
-        Ok(self.changes(async move |changes| changes.get(id)).await?)
+        Ok(self.get(id).await?)
     }
 
     /// Returns the error that the reply of a run to an input about a set stands for.
     pub(super) async fn accepted(
-        &self,
+        self,
         change: &Change,
         seen: u32,
         reply: Reply,
@@ -127,7 +125,7 @@ impl Engine {
         match reply {
             Reply::Ignored(Ignored::Busy) => Err(ChangeError::Busy.into()),
             Reply::Ignored(Ignored::Revised | Ignored::NotOpen) => {
-                let now = self.changes(async move |changes| changes.get(id)).await?;
+                let now = self.get(id).await?;
                 Err(revised(&now, seen).into())
             }
             _ => Ok(()),
@@ -136,9 +134,9 @@ impl Engine {
 
     /// Returns the run that records what becomes of a set, after it has received the set; `None`
     /// when the set belongs to none, or to one that is gone or has no room for it.
-    pub(super) async fn run_of_set(&self, change: &Change) -> Result<Option<RunId>, EngineError> {
+    pub(super) async fn run_of_set(self, change: &Change) -> Result<Option<RunId>, EngineError> {
         let Some(run) = change.author.run else { return Ok(None) };
-        let state = match self.state(run).await {
+        let state = match self.engine.state(run).await {
             Ok(state) => state,
             Err(EngineError::NoRun { .. }) => return Ok(None),
             Err(error) => return Err(error),
@@ -147,20 +145,21 @@ impl Engine {
             return Ok(Some(run));
         }
         let (turn, set) = (None, Box::new(change.proposed()));
-        let reply = self.record(run, Input::Team(TeamInput::ProposeChange { turn, set })).await?;
+        let reply =
+            self.engine.record(run, Input::Team(TeamInput::ProposeChange { turn, set })).await?;
         Ok((reply == Reply::Recorded).then_some(run))
     }
 
     /// Waits until the record of a set has what people said of it in its run.
-    pub(super) async fn written(&self, run: RunId, id: ChangeId) {
+    pub(super) async fn written(self, run: RunId, id: ChangeId) {
         let is_written =
             |run: &Run| run.team.changes.get(&id).is_none_or(|known| known.unwritten.is_none());
-        self.shows(run, is_written, WRITTEN).await;
+        self.engine.shows(run, is_written, WRITTEN).await;
     }
 
     /// Notes in the record of a set what people decided and said in its run.
     pub(crate) async fn write_down(
-        &self,
+        self,
         run: RunId,
         id: ChangeId,
         upto: u64,
@@ -170,13 +169,13 @@ impl Engine {
             Ok(()) | Err(EngineError::Change { source: ChangeError::NoChange { .. } }) => {}
             Err(error) => return Err(error),
         }
-        self.order_done(run, OrderKey::Note { change: id, upto }).await
+        self.engine.order_done(run, OrderKey::Note { change: id, upto }).await
     }
 
     /// Writes to the record of a set what its run knows of people's words.
-    pub(super) async fn write_words(&self, run: RunId, id: ChangeId) -> Result<(), EngineError> {
-        let _one = self.requests().words.lock().await;
-        let state = self.state(run).await?;
+    pub(super) async fn write_words(self, run: RunId, id: ChangeId) -> Result<(), EngineError> {
+        let _one = self.engine.requests().words.lock().await;
+        let state = self.engine.state(run).await?;
         let Some(known) = state.team.changes.get(&id).cloned() else { return Ok(()) };
         let write = async move |changes: Changes| {
             let change = changes.get(id)?;
@@ -192,7 +191,7 @@ impl Engine {
             }
             Ok(())
         };
-        Ok(self.changes(write).await?)
+        Ok(self.with(write).await?)
     }
 }
 

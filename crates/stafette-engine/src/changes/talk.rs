@@ -14,7 +14,8 @@ use stafette_core::{
 use stafette_workspace::Changes;
 use uuid::Uuid;
 
-use crate::{Engine, EngineError};
+use super::ChangeSets;
+use crate::EngineError;
 
 /// The receiver of a comment on a set.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
@@ -39,7 +40,7 @@ pub enum Heard {
     },
 }
 
-impl Engine {
+impl ChangeSets<'_> {
     /// Adds a comment to a set. The agent that proposed the set receives it: when its run has
     /// ended, in the generation that continues from it, or in a run that is started with
     /// `workflow`.
@@ -47,31 +48,31 @@ impl Engine {
     /// # Errors
     /// When the set does not touch that place, and when no agent is left that could receive the
     /// comment.
-    pub async fn comment_change(
-        &self,
+    pub async fn comment(
+        self,
         id: ChangeId,
         by: String,
         place: Option<(String, Option<u32>)>,
         text: String,
         workflow: Option<Workflow>,
     ) -> Result<(Change, Heard), EngineError> {
-        let (by, text) = (self.redacted(by), self.redacted(text));
+        let (by, text) = (self.engine.redacted(by), self.engine.redacted(text));
         let name = by.clone();
         let look = async move |changes: Changes| {
             Ok((changes.get(id)?, changes.remark(id, &name, place, &text)?))
         };
-        let (change, comment) = self.changes(look).await?;
+        let (change, comment) = self.with(look).await?;
         let Some(run) = self.run_of_set(&change).await? else {
             // It belongs to no run, so it is kept in its record alone.
             let write = async move |changes: Changes| changes.comment(id, comment).await;
-            return Ok((self.changes(write).await?, Heard::Nobody));
+            return Ok((self.with(write).await?, Heard::Nobody));
         };
         let heard = match &change.author.agent {
             Some(agent) if !change.status.is_in() => {
                 self.hear(run, agent, change.clone(), &comment, workflow, by).await?
             }
             _ => {
-                self.record(run, spoken(id, &comment)).await?;
+                self.engine.record(run, spoken(id, &comment)).await?;
                 Heard::Nobody
             }
         };
@@ -80,12 +81,12 @@ impl Engine {
             _ => run,
         };
         self.written(owner, id).await;
-        Ok((self.changes(async move |changes| changes.get(id)).await?, heard))
+        Ok((self.get(id).await?, heard))
     }
 
     /// Sends a comment on a set to its agent.
     async fn hear(
-        &self,
+        self,
         run: RunId,
         agent: &AgentName,
         mut change: Change,
@@ -94,32 +95,35 @@ impl Engine {
         by: String,
     ) -> Result<Heard, EngineError> {
         let id = change.id;
-        let mut last = self.last_of(run).await?;
+        let mut last = self.engine.last_of(run).await?;
         let state = loop {
-            let state = self.state(last).await?;
+            let state = self.engine.state(last).await?;
             let can_hear = last == run || state.workflow.agents.contains_key(agent);
             if state.status().is_final() || !can_hear {
                 break state;
             }
             if change.author.run != Some(last) {
                 let give = async move |changes: Changes| changes.give_to(id, last, None).await;
-                change = self.changes(give).await?;
+                change = self.with(give).await?;
             }
             self.run_of_set(&change).await?;
-            match self.send(last, spoken(id, comment)).await {
+            match self.engine.send(last, spoken(id, comment)).await {
                 Ok(Reply::Ignored(Ignored::NoListener)) => return Ok(Heard::Nobody),
                 Ok(_) => return Ok(Heard::Agent { run: last }),
                 // The run has ended in the meantime.
-                Err(EngineError::Over { .. }) if self.state(last).await?.status().is_final() => {
-                    last = self.last_of(last).await?;
+                Err(EngineError::Over { .. })
+                    if self.engine.state(last).await?.status().is_final() =>
+                {
+                    last = self.engine.last_of(last).await?;
                 }
                 Err(error) => return Err(error),
             }
         };
         let over = state.team.lineage.as_ref().and_then(|lineage| lineage.handed_over.as_ref());
         if over.is_some_and(|over| over.next.is_some()) {
-            self.record(run, spoken(id, comment)).await?;
-            let after = self.note(last, format!("About {id}: {}", comment.told()), by).await?;
+            self.engine.record(run, spoken(id, comment)).await?;
+            let after =
+                self.engine.note(last, format!("About {id}: {}", comment.told()), by).await?;
             return Ok(Heard::NextGeneration { after });
         }
         self.revise(run, agent, &change, comment, workflow, by).await
@@ -127,7 +131,7 @@ impl Engine {
 
     /// Starts a run in which an agent revises its set.
     async fn revise(
-        &self,
+        self,
         of: RunId,
         agent: &AgentName,
         change: &Change,
@@ -154,12 +158,12 @@ impl Engine {
         let run = RunId(Uuid::now_v7());
         let created = RunCreated::new(run, Arc::new(workflow), request, by);
         let created = RunCreated { inputs, entry: Some(agent.clone()), ..created };
-        self.record(of, spoken(id, comment)).await?;
-        self.begin(created).await?;
+        self.engine.record(of, spoken(id, comment)).await?;
+        self.engine.begin(created).await?;
         // What is said from now on goes to that run, too.
         let entry = Some(HandoffId(1));
         let give = async move |changes: Changes| changes.give_to(id, run, entry).await;
-        self.changes(give).await?;
+        self.with(give).await?;
         Ok(Heard::Revision { run })
     }
 }

@@ -14,8 +14,8 @@ use stafette_workspace::changes::{Left, Report};
 use stafette_workspace::{ChangeError, Renewal};
 use tokio::sync::oneshot;
 
-use super::to_the_end;
-use crate::{Engine, EngineError, crash};
+use super::{ChangeSets, to_the_end};
+use crate::{EngineError, crash};
 
 /// The callers that wait for the outcome of their orders.
 #[derive(Clone, Debug, Default)]
@@ -80,13 +80,13 @@ impl Requests {
     }
 }
 
-impl Engine {
+impl ChangeSets<'_> {
     /// Applies a set, or rolls it back; of the revision that the caller has seen, if that is named.
     ///
     /// # Errors
     /// The reason why it was not attempted, for example files locked by another holder.
-    pub async fn apply_change(
-        &self,
+    pub async fn apply(
+        self,
         id: ChangeId,
         revision: Option<u32>,
         rules: ChangeRules,
@@ -100,8 +100,8 @@ impl Engine {
     ///
     /// # Errors
     /// The reason why none of them was attempted.
-    pub async fn apply_changes(
-        &self,
+    pub async fn apply_all(
+        self,
         ids: Vec<ChangeId>,
         rules: ChangeRules,
         by: Hand,
@@ -114,8 +114,8 @@ impl Engine {
     ///
     /// # Errors
     /// The reason why it cannot be taken back, for example files locked by another holder.
-    pub async fn undo_change(
-        &self,
+    pub async fn undo(
+        self,
         id: ChangeId,
         with_later: bool,
         rules: ChangeRules,
@@ -132,7 +132,7 @@ impl Engine {
     /// When the change may not be applied, another holder has locked a file of it, or the rollback
     /// is blocked.
     pub async fn renew(
-        &self,
+        self,
         id: ChangeId,
         own: &Own,
         rules: &ChangeRules,
@@ -146,7 +146,7 @@ impl Engine {
     }
 
     async fn report_of(
-        &self,
+        self,
         sets: Vec<(ChangeId, Option<u32>)>,
         any: bool,
         work: ChangeWork,
@@ -166,20 +166,20 @@ impl Engine {
     /// Orders the work and waits for its outcome. It goes on if the caller goes away. A set that
     /// cannot be ordered is an error, or left if `any` will do.
     async fn request(
-        &self,
+        self,
         sets: Vec<(ChangeId, Option<u32>)>,
         any: bool,
         work: ChangeWork,
         means: Means,
         by: Hand,
     ) -> Result<(Outcome, Vec<Left>), EngineError> {
-        let engine = self.clone();
+        let engine = self.engine.clone();
         to_the_end(async move {
             let (reply, outcome) = oneshot::channel();
             let turn = engine.requests().turn.lock().await;
             let (mut ordered, mut taken, mut left) = (false, Vec::new(), Vec::new());
             for (id, revision) in sets {
-                match engine.order_work(id, revision, work, &by).await {
+                match engine.changes().order_work(id, revision, work, &by).await {
                     Ok(is_recorded) => {
                         ordered |= is_recorded;
                         taken.push(id);
@@ -198,7 +198,7 @@ impl Engine {
                 engine.requests().open().requests.push(request);
             } else {
                 // No run has an order that would be carried out.
-                engine.perform(request, work, &by).await?;
+                engine.changes().perform(request, work, &by).await?;
             }
             drop(turn);
             crash::point();
@@ -210,13 +210,13 @@ impl Engine {
 
     /// Has the run of a set record an order; returns whether there is such a run.
     async fn order_work(
-        &self,
+        self,
         id: ChangeId,
         revision: Option<u32>,
         work: ChangeWork,
         by: &Hand,
     ) -> Result<bool, EngineError> {
-        let change = self.changes(async move |changes| changes.get(id)).await?;
+        let change = self.get(id).await?;
         let seen = revision.unwrap_or(change.revision);
         if seen != change.revision {
             let revision = change.revision;
@@ -225,32 +225,32 @@ impl Engine {
         let Some(run) = self.run_of_set(&change).await? else { return Ok(false) };
         let (revision, by) = (Some(seen), by.clone());
         let order = TeamInput::OrderChange { change: id, revision, work, by };
-        self.accepted(&change, seen, self.record(run, Input::Team(order)).await?).await?;
+        self.accepted(&change, seen, self.engine.record(run, Input::Team(order)).await?).await?;
         Ok(true)
     }
 
     /// Carries out an order of a run, together with the others that were requested with it, and has
     /// the outcome recorded.
     pub(crate) async fn work_on(
-        &self,
+        self,
         key: WorkKey,
         work: ChangeWork,
         revision: u32,
         by: &Hand,
     ) -> Result<(), EngineError> {
         let id = key.change;
-        let turn = self.requests().turn.lock().await;
-        let memo = self.requests().open().done.remove(&key);
+        let turn = self.engine.requests().turn.lock().await;
+        let memo = self.engine.requests().open().done.remove(&key);
         let note = match memo {
             Some(note) => note,
             None if self.is_carried_out(key, work).await? => String::new(),
             None => {
                 self.write_words(key.run, id).await?;
-                let request = match self.requests().take(id) {
+                let request = match self.engine.requests().take(id) {
                     Some(request) => request,
                     None => self.recovered(key).await?,
                 };
-                match self.changes(async move |changes| changes.get(id)).await {
+                match self.get(id).await {
                     Ok(change) if change.revision != revision => {
                         let (seen, revision) = (revision, change.revision);
                         let error = ChangeError::Revised { id, seen, revision };
@@ -260,7 +260,7 @@ impl Engine {
                     }
                     _ => {
                         self.perform(request, work, by).await?;
-                        self.requests().open().done.remove(&key).unwrap_or_default()
+                        self.engine.requests().open().done.remove(&key).unwrap_or_default()
                     }
                 }
             }
@@ -271,12 +271,12 @@ impl Engine {
     }
 
     /// True if an order was carried out before, by a process that could not report it.
-    async fn is_carried_out(&self, key: WorkKey, work: ChangeWork) -> Result<bool, EngineError> {
+    async fn is_carried_out(self, key: WorkKey, work: ChangeWork) -> Result<bool, EngineError> {
         let id = key.change;
         if work == ChangeWork::Renew {
-            return Ok(self.runs_on(id).await);
+            return Ok(self.engine.runs_on(id).await);
         }
-        match self.changes(async move |changes| changes.get(id)).await {
+        match self.get(id).await {
             Ok(change) => Ok(change.tried == Some(key)),
             Err(ChangeError::NoChange { .. }) => Ok(true),
             Err(error) => Err(error.into()),
@@ -284,8 +284,8 @@ impl Engine {
     }
 
     /// The request for an order that nobody waits for: the rules are those of its run.
-    async fn recovered(&self, key: WorkKey) -> Result<Request, EngineError> {
-        let workflow = self.state(key.run).await?.workflow.clone();
+    async fn recovered(self, key: WorkKey) -> Result<Request, EngineError> {
+        let workflow = self.engine.state(key.run).await?.workflow.clone();
         let means = Means { rules: workflow.change_rules(), own: workflow.own.clone() };
         Ok(Request { sets: vec![key.change], any: false, means, reply: None })
     }
@@ -293,7 +293,7 @@ impl Engine {
     /// Does the work on the project, tells the caller, and keeps why it came to nothing for each
     /// order. An error means that it has to be tried again.
     async fn perform(
-        &self,
+        self,
         request: Request,
         work: ChangeWork,
         by: &Hand,
@@ -314,7 +314,7 @@ impl Engine {
             let sets = wanted.iter().map(|wanted| wanted.change.id).collect();
             if one.key.is_some() {
                 let request = Request { sets, any, means, reply };
-                self.requests().open().requests.push(request);
+                self.engine.requests().open().requests.push(request);
                 return Err(ChangeError::Busy.into());
             }
         }
@@ -328,17 +328,17 @@ impl Engine {
         };
         let done = wanted.iter().filter_map(|wanted| Some((wanted.key?, why(wanted))));
         let done: Vec<(WorkKey, String)> = done.collect();
-        self.requests().open().done.extend(done);
+        self.engine.requests().open().done.extend(done);
         answer(reply, outcome);
         Ok(())
     }
 
     /// Finds a set with its order.
-    async fn wanted(&self, id: ChangeId) -> Result<Wanted, EngineError> {
-        let change = self.changes(async move |changes| changes.get(id)).await?;
+    async fn wanted(self, id: ChangeId) -> Result<Wanted, EngineError> {
+        let change = self.get(id).await?;
         let mut key = None;
         if let Some(run) = change.author.run
-            && let Ok(state) = self.state(run).await
+            && let Ok(state) = self.engine.state(run).await
         {
             let known = state.team.changes.get(&id).filter(|known| known.ordered.is_some());
             key = known.map(|known| WorkKey { run, change: id, seq: known.ordered_at });
@@ -347,7 +347,7 @@ impl Engine {
     }
 
     async fn perform_one(
-        &self,
+        self,
         wanted: &Wanted,
         work: ChangeWork,
         means: &Means,
@@ -355,13 +355,11 @@ impl Engine {
     ) -> Result<Outcome, EngineError> {
         let (id, orders) = (wanted.change.id, wanted.key.into_iter().collect::<Vec<_>>());
         let mut touched = match work {
-            ChangeWork::UndoWithLater => {
-                self.changes(async move |changes| changes.later(id)).await?
-            }
+            ChangeWork::UndoWithLater => self.with(async move |changes| changes.later(id)).await?,
             ChangeWork::Apply | ChangeWork::Undo | ChangeWork::Renew => Vec::new(),
         };
         touched.push(wanted.change.clone());
-        let hold = self.hold_files(&by.holder, &touched).await?;
+        let hold = self.hold(&by.holder, &touched).await?;
         crash::point();
         let rules = means.rules.clone();
         let outcome = match work {
@@ -370,7 +368,7 @@ impl Engine {
                 renewed.map(Outcome::Renewal)
             }
             ChangeWork::Apply | ChangeWork::Undo | ChangeWork::UndoWithLater => {
-                let worked = self.changes(async move |changes| {
+                let worked = self.with(async move |changes| {
                     let changes = changes.ordered(orders);
                     match work {
                         ChangeWork::Undo => changes.undo(id, false, &rules).await,
@@ -388,7 +386,7 @@ impl Engine {
 
     /// Applies several sets, which are validated together.
     async fn perform_several(
-        &self,
+        self,
         wanted: &[Wanted],
         rules: &ChangeRules,
         by: &Hand,
@@ -396,7 +394,7 @@ impl Engine {
         let (mut free, mut orders) = (Vec::new(), Vec::new());
         let (mut holds, mut left) = (Vec::new(), Vec::new());
         for Wanted { change, key } in wanted {
-            match self.hold_files(&by.holder, [change]).await {
+            match self.hold(&by.holder, [change]).await {
                 Ok(hold) => {
                     holds.push(hold);
                     free.push(change.id);
@@ -410,7 +408,7 @@ impl Engine {
         crash::point();
         let rules = rules.clone();
         let worked =
-            self.changes(async move |changes| changes.ordered(orders).land(&free, &rules).await);
+            self.with(async move |changes| changes.ordered(orders).land(&free, &rules).await);
         let report = worked.await;
         crash::point();
         for hold in holds {
@@ -421,15 +419,15 @@ impl Engine {
         Ok(Outcome::Report(report))
     }
 
-    async fn renew_held(&self, wanted: &Wanted, means: Means) -> Result<Renewal, EngineError> {
+    async fn renew_held(self, wanted: &Wanted, means: Means) -> Result<Renewal, EngineError> {
         let Means { rules, own: Some(own) } = means else {
             return Err(EngineError::Objected { why: "the team has no program of its own".into() });
         };
-        let renewal = self.replace_program(wanted.change.id, wanted.key, own, rules).await?;
+        let renewal = self.engine.replace_program(wanted.change.id, wanted.key, own, rules).await?;
         if let Some(run) = wanted.change.author.run {
             // The run that it came from may have ended, and then it notifies no one.
             let (code, message) = crate::self_program::alert(&renewal);
-            let _ = self.send(run, Input::Alert { code, message }).await;
+            let _ = self.engine.send(run, Input::Alert { code, message }).await;
         }
         Ok(renewal)
     }
@@ -437,23 +435,23 @@ impl Engine {
     /// Has the runs record what an order came to: first those of other sets that it took back, and
     /// then its own, which ends it.
     async fn report_outcome(
-        &self,
+        self,
         key: WorkKey,
         work: ChangeWork,
         by: &Hand,
         note: String,
     ) -> Result<(), EngineError> {
         if matches!(work, ChangeWork::UndoWithLater | ChangeWork::Renew) {
-            let all = self.changes(async |changes| changes.list()).await?;
+            let all = self.with(async |changes| changes.list()).await?;
             let others = all.into_iter().filter(|it| it.tried == Some(key) && it.id != key.change);
             for change in others {
                 if let Some(run) = self.run_of_set(&change).await? {
-                    self.record(run, settled(&change, key, by, String::new())).await?;
+                    self.engine.record(run, settled(&change, key, by, String::new())).await?;
                 }
             }
         }
         let id = key.change;
-        let outcome = match self.changes(async move |changes| changes.get(id)).await {
+        let outcome = match self.get(id).await {
             Ok(change) => settled(&change, key, by, note),
             Err(error @ ChangeError::NoChange { .. }) => {
                 let (status, by, note) = (ChangeStatus::Failed, by.name.clone(), error.to_string());
@@ -462,7 +460,7 @@ impl Engine {
             Err(error) => return Err(error.into()),
         };
         crash::point();
-        self.record(key.run, outcome).await.map(drop)
+        self.engine.record(key.run, outcome).await.map(drop)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The parts of the engine's interface, each for one subject.
 
 use super::Engine;
+use crate::changes::ChangeSets;
 use crate::external::ExternalTurns;
 use crate::locks::Locks;
 use crate::sessions::AgentSessions;
@@ -10,6 +11,12 @@ impl Engine {
     #[must_use]
     pub fn locks(&self) -> Locks<'_> {
         Locks { engine: self }
+    }
+
+    /// Changes of the project's own files.
+    #[must_use]
+    pub fn changes(&self) -> ChangeSets<'_> {
+        ChangeSets { engine: self }
     }
 
     /// Turns that programs take which the daemon does not start.

@@ -23,7 +23,12 @@ pub(crate) async fn propose(engine: &Engine, run: &Run) -> Result<(), EngineErro
             let reason = "It was pending when another orchestrator left it".to_owned();
             let proposal = Proposal { changes, author, reason, ..Proposal::default() };
             let rules = run.workflow.change_rules();
-            engine.propose_foreign(proposal, rules).await.map(drop).map_err(|e| e.to_string())
+            engine
+                .changes()
+                .propose_foreign(proposal, rules)
+                .await
+                .map(drop)
+                .map_err(|e| e.to_string())
         }
         Err(why) => Err(why),
     };

@@ -29,7 +29,7 @@ pub(crate) async fn land(engine: &Engine, run: &Run) {
     let rules = &run.workflow.change_rules();
     if !others.is_empty() {
         let ids = others.iter().map(|change| change.id).collect();
-        match engine.apply_changes(ids, rules.clone(), by.clone()).await {
+        match engine.changes().apply_all(ids, rules.clone(), by.clone()).await {
             Ok(report) => {
                 for Left { id, why, .. } in report.left {
                     tracing::warn!(run = %run.id, %id, why, "not applied");
@@ -45,7 +45,7 @@ pub(crate) async fn land(engine: &Engine, run: &Run) {
         if engine.runs_on(change.id).await {
             continue;
         }
-        if let Err(error) = engine.renew(change.id, program, rules, &by).await {
+        if let Err(error) = engine.changes().renew(change.id, program, rules, &by).await {
             tracing::warn!(run = %run.id, id = %change.id, %error, "the team's program stays old");
         }
     }

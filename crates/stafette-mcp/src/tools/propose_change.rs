@@ -57,7 +57,7 @@ impl super::Tool for Tool {
         })?;
         let Arguments { changes, reason, .. } = arguments;
         let proposal = Proposal { changes, reason, revises, ..Proposal::default() };
-        let change = context.engine.propose_change(handle.turn, proposal).await?;
+        let change = context.engine.changes().propose(handle.turn, proposal).await?;
         Ok(Output {
             change: change.id.to_string(),
             revision: change.revision,
