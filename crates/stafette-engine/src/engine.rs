@@ -215,6 +215,14 @@ impl Engine {
         self.begin(RunCreated { inputs, budget, trace, ..created }).await
     }
 
+    /// Starts a run; its id is chosen here.
+    ///
+    /// # Errors
+    /// When the store fails to write.
+    pub async fn begin_new(&self, created: RunCreated) -> Result<RunId, EngineError> {
+        self.begin(RunCreated { run: RunId(Uuid::now_v7()), ..created }).await
+    }
+
     pub(crate) async fn begin(&self, created: RunCreated) -> Result<RunId, EngineError> {
         let created = self.clean_start(created);
         let alerts = self.ask(&created).await?;

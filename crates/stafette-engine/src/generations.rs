@@ -7,14 +7,12 @@ pub(crate) mod imported;
 pub(crate) mod landing;
 
 use stafette_core::change::{Action, Change, ChangeStatus};
-use stafette_core::run::create::RunCreated;
 use stafette_core::team::generation::{self, ChangeCounts, Imported, Lineage};
 use stafette_core::wire::context::{
     self as wire, ChangeAction, CodeChange, OrchestratorContext, PastRun,
 };
 use stafette_core::wire::scalar::Stamp;
 use stafette_core::{Fields, Input, Run, RunId, TeamInput, Time};
-use uuid::Uuid;
 
 use crate::{Engine, EngineError, clock};
 
@@ -42,31 +40,23 @@ pub struct Ancestry {
     pub history: Vec<PastRun>,
 }
 
-impl Engine {
-    /// Starts a run; its id is chosen here.
-    ///
-    /// # Errors
-    /// When the store fails to write.
-    pub async fn begin_new(&self, created: RunCreated) -> Result<RunId, EngineError> {
-        self.begin(RunCreated { run: RunId(Uuid::now_v7()), ..created }).await
-    }
+/// Generations of teams: `Engine::generations`.
+#[derive(Clone, Copy, Debug)]
+pub struct Generations<'a> {
+    pub(crate) engine: &'a Engine,
+}
 
-    /// The lineage for the first generation of a new team.
-    #[must_use]
-    pub fn first_generation(&self) -> Lineage {
-        Lineage::first(clock::now(), Fields::new())
-    }
-
+impl Generations<'_> {
     /// Returns what a context starts here. A context of a run that still continues starts nothing:
     /// it would do the same work twice.
     ///
     /// # Errors
     /// When its run continues.
-    pub async fn import(&self, context: &OrchestratorContext) -> Result<Imported, EngineError> {
+    pub async fn import(self, context: &OrchestratorContext) -> Result<Imported, EngineError> {
         // Redacted before anything is cut: half of a secret could not be recognised any more.
-        let imported = generation::import(&self.redacted(context.clone()), clock::now());
+        let imported = generation::import(&self.engine.redacted(context.clone()), clock::now());
         if let Some(previous) = imported.lineage.previous
-            && self.store().unfinished().await?.contains(&previous)
+            && self.engine.store().unfinished().await?.contains(&previous)
         {
             return Err(EngineError::GoesOn { run: previous });
         }
@@ -77,16 +67,16 @@ impl Engine {
     ///
     /// # Errors
     /// When there is no such run, or the store fails to write.
-    pub async fn note(&self, run: RunId, text: String, by: String) -> Result<RunId, EngineError> {
+    pub async fn note(self, run: RunId, text: String, by: String) -> Result<RunId, EngineError> {
         // No generation begins between finding the last one and sending it the note.
-        let _turn = self.once.wait().await;
-        let run = self.last_of(run).await?;
-        self.record(run, Input::Team(TeamInput::Note { text, by })).await?;
+        let _turn = self.engine.once.wait().await;
+        let run = self.last(run).await?;
+        self.engine.record(run, Input::Team(TeamInput::Note { text, by })).await?;
         Ok(run)
     }
 
     /// The last generation of a run's team that has begun.
-    pub(crate) async fn last_of(&self, run: RunId) -> Result<RunId, EngineError> {
+    pub(crate) async fn last(self, run: RunId) -> Result<RunId, EngineError> {
         let mut last = run;
         while let Some(next) = self.followed_by(last).await? {
             last = next;
@@ -95,19 +85,19 @@ impl Engine {
     }
 
     /// The run that follows, if it has begun.
-    async fn followed_by(&self, run: RunId) -> Result<Option<RunId>, EngineError> {
-        let state = self.state(run).await?;
+    async fn followed_by(self, run: RunId) -> Result<Option<RunId>, EngineError> {
+        let state = self.engine.state(run).await?;
         let over = state.team.lineage.as_ref().and_then(|lineage| lineage.handed_over.as_ref());
         let Some(next) = over.and_then(|over| over.next.as_ref()) else { return Ok(None) };
-        Ok(self.store().run(next.run).await?.map(|row| row.run))
+        Ok(self.engine.store().run(next.run).await?.map(|row| row.run))
     }
 
     /// Returns the state of a run's team, for other orchestrators.
     ///
     /// # Errors
     /// When there is no such run.
-    pub async fn context(&self, run: RunId) -> Result<OrchestratorContext, EngineError> {
-        let state = self.state(run).await?;
+    pub async fn context(self, run: RunId) -> Result<OrchestratorContext, EngineError> {
+        let state = self.engine.state(run).await?;
         let changes = self.changes_of(&state).await;
         Ok(picture_of(&state, &changes, clock::now()))
     }
@@ -116,9 +106,9 @@ impl Engine {
     ///
     /// # Errors
     /// When there is no such run.
-    pub async fn briefing(&self, run: RunId) -> Result<Briefing, EngineError> {
+    pub async fn briefing(self, run: RunId) -> Result<Briefing, EngineError> {
         let briefing = generation::briefing(&self.context(run).await?);
-        let narrative = generation::narrative(&*self.state(run).await?);
+        let narrative = generation::narrative(&*self.engine.state(run).await?);
         Ok(Briefing { run, briefing, narrative })
     }
 
@@ -126,19 +116,19 @@ impl Engine {
     ///
     /// # Errors
     /// When there is no such run.
-    pub async fn generations(&self, run: RunId) -> Result<Ancestry, EngineError> {
-        let state = self.state(run).await?;
+    pub async fn of(self, run: RunId) -> Result<Ancestry, EngineError> {
+        let state = self.engine.state(run).await?;
         let first = || Box::new(Lineage::first(state.created_at, Fields::new()));
         let lineage = *state.team.lineage.clone().unwrap_or_else(first);
         Ok(Ancestry { run, lineage, history: self.context(run).await?.history })
     }
 
     /// The changes made by a run and the generations before it.
-    pub(crate) async fn changes_of(&self, run: &Run) -> Vec<Change> {
+    pub(crate) async fn changes_of(self, run: &Run) -> Vec<Change> {
         let past =
             run.team.lineage.iter().flat_map(|lineage| &lineage.past).filter_map(|past| past.run);
         let team: Vec<RunId> = past.chain([run.id]).collect();
-        let listed = self.changes().with(async |changes| changes.list()).await;
+        let listed = self.engine.changes().with(async |changes| changes.list()).await;
         let mut changes = listed.unwrap_or_else(|error| {
             tracing::warn!(%error, "the changes of a generation cannot be read");
             Vec::new()

@@ -66,7 +66,7 @@ pub use explain::{Explanation, Leg};
 pub use external::{ExternalTurns, Finished, Wanted};
 pub use feed::{Feed, Fresh, Seen, Source};
 pub use gate::{Answered, Gate, Looked};
-pub use generations::{Ancestry, Briefing, ContextWriter};
+pub use generations::{Ancestry, Briefing, ContextWriter, Generations};
 pub use interceptor::{ALERT, Asked, Beginning, HookDecision, Interceptor};
 pub use locks::{DeadlockAlert, LockManager, LockManagerError, Locks, QueuePlace, restore_locks};
 pub use moment::{HandoffState, RunState, StateFeed, changes as state_changes};

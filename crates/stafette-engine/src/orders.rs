@@ -112,7 +112,7 @@ impl Engine {
     /// Decides, for a run that has ended, what follows it.
     async fn hand_over(&self, run: RunId) -> Result<(), EngineError> {
         let state = self.state(run).await?;
-        let changes = counts(&state, &self.changes_of(&state).await);
+        let changes = counts(&state, &self.generations().changes_of(&state).await);
         crash::point();
         let reply = self.record(run, Input::Team(TeamInput::HandOver { changes })).await?;
         if reply != Reply::Recorded {

@@ -12,7 +12,7 @@ use stafette_core::team::generation::{Lineage, Plan};
 use stafette_core::wire::context::OrchestratorContext;
 use stafette_core::workflow::Budget;
 use stafette_core::{Fields, Millis, RunId, Usd, Workflow};
-use stafette_engine::{Ancestry, Briefing, Right};
+use stafette_engine::{Ancestry, Briefing, Right, clock};
 
 use crate::openapi::named;
 use crate::principal::Principal;
@@ -83,7 +83,7 @@ async fn note(
         return Err(Problem::new(422, "empty_note", "The note is empty"));
     }
     let run = find(&edge, &run).await?;
-    let run = edge.engine.note(run, text, principal.signed(by)).await?;
+    let run = edge.engine.generations().note(run, text, principal.signed(by)).await?;
     Ok(Json(NoteTaken { run }))
 }
 
@@ -92,7 +92,7 @@ async fn briefing(
     Named(TheRun { run }): Named<TheRun>,
 ) -> Result<Json<Briefing>, Problem> {
     let run = find(&edge, &run).await?;
-    Ok(Json(edge.engine.briefing(run).await?))
+    Ok(Json(edge.engine.generations().briefing(run).await?))
 }
 
 async fn context(
@@ -100,7 +100,7 @@ async fn context(
     Named(TheRun { run }): Named<TheRun>,
 ) -> Result<Json<OrchestratorContext>, Problem> {
     let run = find(&edge, &run).await?;
-    Ok(Json(edge.engine.context(run).await?))
+    Ok(Json(edge.engine.generations().context(run).await?))
 }
 
 async fn generations(
@@ -108,7 +108,7 @@ async fn generations(
     Named(TheRun { run }): Named<TheRun>,
 ) -> Result<Json<Ancestry>, Problem> {
     let run = find(&edge, &run).await?;
-    Ok(Json(edge.engine.generations(run).await?))
+    Ok(Json(edge.engine.generations().of(run).await?))
 }
 
 async fn council(
@@ -155,7 +155,7 @@ impl Begun {
         continuous: Option<Continuous>,
     ) -> Result<Self, Problem> {
         let imported = match context {
-            Some(context) => Some(edge.engine.import(&read(context)?).await?),
+            Some(context) => Some(edge.engine.generations().import(&read(context)?).await?),
             None => None,
         };
         let given = request.trim().is_empty().then_some(()).and(imported.as_ref());
@@ -167,7 +167,7 @@ impl Begun {
         if imported.is_none() && continuous.is_none() {
             return Ok(Begun { request, budget, lineage: None });
         }
-        let first = || edge.engine.first_generation();
+        let first = || Lineage::first(clock::now(), Fields::new());
         let mut lineage = imported.map_or_else(first, |imported| imported.lineage);
         lineage.given = inputs.clone();
         let mut budget = budget;

@@ -95,7 +95,7 @@ impl ChangeSets<'_> {
         by: String,
     ) -> Result<Heard, EngineError> {
         let id = change.id;
-        let mut last = self.engine.last_of(run).await?;
+        let mut last = self.engine.generations().last(run).await?;
         let state = loop {
             let state = self.engine.state(last).await?;
             let can_hear = last == run || state.workflow.agents.contains_key(agent);
@@ -114,7 +114,7 @@ impl ChangeSets<'_> {
                 Err(EngineError::Over { .. })
                     if self.engine.state(last).await?.status().is_final() =>
                 {
-                    last = self.engine.last_of(last).await?;
+                    last = self.engine.generations().last(last).await?;
                 }
                 Err(error) => return Err(error),
             }
@@ -122,8 +122,11 @@ impl ChangeSets<'_> {
         let over = state.team.lineage.as_ref().and_then(|lineage| lineage.handed_over.as_ref());
         if over.is_some_and(|over| over.next.is_some()) {
             self.engine.record(run, spoken(id, comment)).await?;
-            let after =
-                self.engine.note(last, format!("About {id}: {}", comment.told()), by).await?;
+            let after = self
+                .engine
+                .generations()
+                .note(last, format!("About {id}: {}", comment.told()), by)
+                .await?;
             return Ok(Heard::NextGeneration { after });
         }
         self.revise(run, agent, &change, comment, workflow, by).await

@@ -3,10 +3,17 @@
 use super::Engine;
 use crate::changes::ChangeSets;
 use crate::external::ExternalTurns;
+use crate::generations::Generations;
 use crate::locks::Locks;
 use crate::sessions::AgentSessions;
 
 impl Engine {
+    /// The generations of a team.
+    #[must_use]
+    pub fn generations(&self) -> Generations<'_> {
+        Generations { engine: self }
+    }
+
     /// Locks on files.
     #[must_use]
     pub fn locks(&self) -> Locks<'_> {

@@ -12,7 +12,7 @@ use crate::{Engine, EngineError};
 pub(crate) async fn propose(engine: &Engine, run: &Run) -> Result<(), EngineError> {
     let left = run.team.lineage.iter().flat_map(|lineage| &lineage.changes);
     let left: Vec<&CodeChange> = left.filter(|change| is_left(change)).collect();
-    if left.is_empty() || engine.changes_of(run).await.iter().any(is_foreign) {
+    if left.is_empty() || engine.generations().changes_of(run).await.iter().any(is_foreign) {
         return Ok(());
     }
     let edits = left.iter().map(|change| edit(change)).collect::<Result<Vec<_>, _>>();

@@ -14,7 +14,7 @@ pub(crate) async fn land(engine: &Engine, run: &Run) {
     let Some(lineage) = &run.team.lineage else { return };
     // Changes to files locked by another holder stay open, and are ready again after the release.
     let by = Hand::named(&format!("generation {}", lineage.number));
-    let sets = engine.changes_of(run).await.into_iter();
+    let sets = engine.generations().changes_of(run).await.into_iter();
     let (own, others): (Vec<Change>, Vec<Change>) = match lineage.handed_over.as_ref() {
         Some(over) if over.action == NextActionType::ApplyChanges => {
             sets.filter(is_ready).partition(|it| run.workflow.own.is_some() && is_own(it))
