@@ -81,5 +81,5 @@ pub use stafette_workspace::{
 };
 pub use terminals::{
     BadSize, InputError, Piece, Recording, RecordingError, RecordingLines, ResizeError, Snapshot,
-    Subscription, Terminal, TerminalError, TerminalState, TerminalView,
+    Subscription, Terminal, TerminalError, TerminalState, TerminalView, Terminals,
 };

@@ -112,19 +112,25 @@ pub enum TerminalError {
     Engine(#[from] EngineError),
 }
 
-impl Engine {
+/// The terminals of agents: `Engine::terminals`.
+#[derive(Clone, Copy, Debug)]
+pub struct Terminals<'a> {
+    pub(crate) engine: &'a Engine,
+}
+
+impl Terminals<'_> {
     /// The present terminals of one run, or of all runs for `None`.
     #[must_use]
-    pub fn terminals(&self, run: Option<RunId>) -> Vec<TerminalView> {
-        let all = self.shared().terminals.list().into_iter();
+    pub fn list(self, run: Option<RunId>) -> Vec<TerminalView> {
+        let all = self.engine.shared().terminals.list().into_iter();
         let wanted = all.filter(|info| run.is_none_or(|run| info.run == run));
         wanted.map(TerminalView::from).collect()
     }
 
     /// The newest run in which an agent of this name has a terminal now.
     #[must_use]
-    pub fn newest_terminal(&self, agent: &str) -> Option<RunId> {
-        let all = self.shared().terminals.list().into_iter();
+    pub fn newest(self, agent: &str) -> Option<RunId> {
+        let all = self.engine.shared().terminals.list().into_iter();
         all.filter(|info| info.agent.as_str() == agent).map(|info| info.run).max()
     }
 
@@ -132,21 +138,21 @@ impl Engine {
     ///
     /// # Errors
     /// When it has none, with the reason.
-    pub async fn terminal(
-        &self,
+    pub async fn get(
+        self,
         run: RunId,
         agent: &str,
     ) -> Result<(AgentName, Terminal), TerminalError> {
         let name = agent.parse::<AgentName>().ok();
-        let state = self.state(run).await?;
+        let state = self.engine.state(run).await?;
         let over = state.status().is_final();
         // The terminals of a run that has ended are about to close.
         if let Some(name) = name.as_ref().filter(|_| !over)
-            && let Some(terminal) = self.shared().terminals.get(run, name)
+            && let Some(terminal) = self.engine.shared().terminals.get(run, name)
         {
             return Ok((name.clone(), terminal));
         }
-        let living = self.terminals(Some(run)).into_iter().filter(|_| !over);
+        let living = self.list(Some(run)).into_iter().filter(|_| !over);
         let there: Vec<AgentName> = living.map(|terminal| terminal.agent).collect();
         let known = name.and_then(|name| state.workflow.agents.get_key_value(&name));
         let Some((agent, settings)) = known else {
@@ -165,13 +171,9 @@ impl Engine {
     ///
     /// # Errors
     /// When there is no terminal, or the program does not start.
-    pub async fn restart_terminal(
-        &self,
-        run: RunId,
-        agent: &str,
-    ) -> Result<TerminalView, TerminalError> {
-        let (agent, terminal) = self.terminal(run, agent).await?;
-        match self.shared().terminals.restart(run, &agent).await {
+    pub async fn restart(self, run: RunId, agent: &str) -> Result<TerminalView, TerminalError> {
+        let (agent, terminal) = self.get(run, agent).await?;
+        match self.engine.shared().terminals.restart(run, &agent).await {
             Some(Err(failure)) => Err(TerminalError::NoStart { agent, why: failure.message }),
             Some(Ok(())) => Ok(TerminalView::of(&terminal, run, &agent)),
             None => Err(TerminalError::NotThere { run, agent, over: false, there: Vec::new() }),
@@ -180,7 +182,7 @@ impl Engine {
 
     /// The path of the recording of an agent's terminal, whether the terminal still exists or not.
     #[must_use]
-    pub fn recording(&self, run: RunId, agent: &AgentName) -> PathBuf {
-        recording_file(&self.shared().settings.recordings(), run, agent)
+    pub fn recording(self, run: RunId, agent: &AgentName) -> PathBuf {
+        recording_file(&self.engine.shared().settings.recordings(), run, agent)
     }
 }

@@ -127,7 +127,7 @@ async fn list(
         Some(run) => Some(crate::runs::find(&edge, &run).await?),
         None => None,
     };
-    Ok(Json(edge.engine.terminals(run).into_iter().map(Glance::from).collect()))
+    Ok(Json(edge.engine.terminals().list(run).into_iter().map(Glance::from).collect()))
 }
 
 async fn show(
@@ -193,7 +193,7 @@ async fn restart(
 ) -> Result<Json<Glance>, Problem> {
     let Place { run, agent, terminal } = Place::find(&edge, &place).await?;
     terminal.note("a person starts it again").await;
-    Ok(Json(edge.engine.restart_terminal(run, agent.as_str()).await?.into()))
+    Ok(Json(edge.engine.terminals().restart(run, agent.as_str()).await?.into()))
 }
 
 async fn interrupt(
@@ -220,7 +220,7 @@ impl Place {
     async fn find(edge: &Edge, place: &TheTerminal) -> Result<Self, Problem> {
         let TheTerminal { run, agent } = place;
         let run = run_of(edge, run, agent).await?;
-        let (agent, terminal) = edge.engine.terminal(run, agent).await?;
+        let (agent, terminal) = edge.engine.terminals().get(run, agent).await?;
         Ok(Place { run, agent, terminal })
     }
 
@@ -231,7 +231,7 @@ impl Place {
 
 /// Finds a run; `latest` is the newest one in which the agent has a terminal.
 async fn run_of(edge: &Edge, run: &str, agent: &str) -> Result<RunId, Problem> {
-    match edge.engine.newest_terminal(agent).filter(|_| run == "latest") {
+    match edge.engine.terminals().newest(agent).filter(|_| run == "latest") {
         Some(run) => Ok(run),
         None => crate::runs::find(edge, run).await,
     }

@@ -114,7 +114,7 @@ async fn shown(engine: &Engine, page: &[Arc<Seen>]) -> Vec<Recorded> {
     for ((run, handoff), seen) in ended {
         let Ok(Some(row)) = engine.store().handoff(run, handoff).await else { continue };
         let Ok(agent) = row.to.parse::<AgentName>() else { continue };
-        let recording = engine.recording(run, &agent);
+        let recording = engine.terminals().recording(run, &agent);
         shown.push(Recorded { seen, handoff, agent, recording });
     }
     shown

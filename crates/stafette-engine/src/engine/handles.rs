@@ -6,6 +6,7 @@ use crate::external::ExternalTurns;
 use crate::generations::Generations;
 use crate::locks::Locks;
 use crate::sessions::AgentSessions;
+use crate::terminals::Terminals;
 
 impl Engine {
     /// The generations of a team.
@@ -36,5 +37,11 @@ impl Engine {
     #[must_use]
     pub fn sessions(&self) -> AgentSessions<'_> {
         AgentSessions { engine: self }
+    }
+
+    /// The terminals of agents.
+    #[must_use]
+    pub fn terminals(&self) -> Terminals<'_> {
+        Terminals { engine: self }
     }
 }

@@ -70,7 +70,7 @@ pub(super) async fn recording(
             .because("only agents with `runner = \"pty\"` are recorded, from their first turn on")
     };
     let name: AgentName = agent.parse().map_err(|_| none())?;
-    let path = edge.engine.recording(run, &name);
+    let path = edge.engine.terminals().recording(run, &name);
     if !path.is_file() {
         return Err(none());
     }

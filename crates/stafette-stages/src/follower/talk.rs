@@ -106,7 +106,7 @@ async fn shown(
 ) -> Result<(), Fault> {
     let Some(to) = watch.offer(id).map(|offer| offer.to.clone()) else { return Ok(()) };
     let Ok(agent) = to.as_str().parse::<AgentName>() else { return Ok(()) };
-    let path = engine.recording(watch.run, &agent);
+    let path = engine.terminals().recording(watch.run, &agent);
     let thread = thread(watch, &to, at);
     let place = format!("terminal:{}", thread.id);
     let known = stages.0.cursors.get(&place).await?.unwrap_or(0);
