@@ -117,7 +117,7 @@ async fn answer(
     let denied = |denied: Denied| A2AError::invalid_request(denied.to_string());
     caller.who.may(Right::Answer).map_err(denied)?;
     let state = a2a.engine.state(run).await.map_err(task::refused)?;
-    let rows = a2a.engine.handoffs(run).await.map_err(task::refused)?;
+    let rows = a2a.engine.log().handoffs(run).await.map_err(task::refused)?;
     let handoffs = task::admitted(&rows);
     let context = task::context(run, &handoffs);
     if message.context_id.as_ref().is_some_and(|named| !named.is_empty() && *named != context) {
@@ -163,7 +163,7 @@ async fn answer(
         Err(error) => return Err(task::refused(error)),
     }
     // Another caller was faster: perhaps this very message on another connection.
-    let rows = a2a.engine.handoffs(run).await.map_err(task::refused)?;
+    let rows = a2a.engine.log().handoffs(run).await.map_err(task::refused)?;
     match is_known(a2a, message, run, &task::admitted(&rows)).await? {
         true => Ok(run),
         false => Err(A2AError::unsupported_operation("somebody else has answered already")),

@@ -50,7 +50,7 @@ pub(crate) fn refused(error: EngineError) -> A2AError {
 /// Returns the task of a run.
 pub(crate) async fn task(engine: &Engine, run: RunId, extent: Extent) -> Result<Task, A2AError> {
     let state = engine.state(run).await.map_err(refused)?;
-    let rows = engine.handoffs(run).await.map_err(refused)?;
+    let rows = engine.log().handoffs(run).await.map_err(refused)?;
     let handoffs = admitted(&rows);
     let mut history = match extent.history {
         Some(0) => Vec::new(),

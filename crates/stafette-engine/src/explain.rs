@@ -35,35 +35,35 @@ pub struct Leg {
     pub events: Vec<serde_json::Value>,
 }
 
-impl Engine {
-    /// Explains the state of a run: the path from the request to the handoff that was closed last,
-    /// or was made last when none is closed.
-    ///
-    /// # Errors
-    /// When there is no such run.
-    pub async fn why_run(&self, run: RunId) -> Result<Explanation, EngineError> {
-        let rows = self.handoffs(run).await?;
-        let closed = rows.iter().filter(|row| row.closed_at.is_some() && row.state != "cancelled");
-        let last = closed.max_by_key(|row| (row.closed_at, row.id)).or(rows.last());
-        match last {
-            Some(row) => self.why(run, row.id).await,
-            None => Err(EngineError::NoRun { run: run.to_string() }),
-        }
-    }
+/// Explanations of what happened: `Engine::explain`.
+#[derive(Clone, Copy, Debug)]
+pub struct Explanations<'a> {
+    pub(crate) engine: &'a Engine,
+}
 
-    /// Why a handoff came about: the way back to the user's request.
+impl Explanations<'_> {
+    /// Explains how a handoff came about: the path to it from the user's request. For `None` it is
+    /// the handoff that was closed last, or was made last when none is closed.
     ///
     /// # Errors
-    /// When there is no such handoff.
-    pub async fn why(&self, run: RunId, handoff: HandoffId) -> Result<Explanation, EngineError> {
-        let (view, trouble) = self.view(run).await?;
+    /// When there is no such run or handoff.
+    pub async fn why(
+        self,
+        run: RunId,
+        handoff: Option<HandoffId>,
+    ) -> Result<Explanation, EngineError> {
+        let mut next = match handoff {
+            Some(handoff) => Some(handoff),
+            None => Some(self.last_closed(run).await?),
+        };
+        let (view, trouble) = self.engine.view(run).await?;
         let mut legs = Vec::new();
-        let mut next = Some(handoff);
         while let Some(id) = next {
-            let row = self.handoff(run, id).await?;
+            let row = self.engine.log().handoff(run, id).await?;
             let row = row.ok_or(EngineError::NoHandoff { run, handoff: id })?;
             let handoff: HandoffView = parse(view.seq, &row.body)?;
-            let events = self.veiled(self.store().entries_of(run, id).await?).await?;
+            let mut events = self.engine.store().entries_of(run, id).await?;
+            self.engine.log().veil(&mut events).await?;
             // A cause is always older, so this ends.
             next = handoff.cause().filter(|cause| *cause < id);
             let events = events.iter().map(event_json).collect::<Result<_, _>>()?;
@@ -79,27 +79,34 @@ impl Engine {
         Ok(Explanation { run, request: view.request, outcome, legs })
     }
 
+    async fn last_closed(self, run: RunId) -> Result<HandoffId, EngineError> {
+        let rows = self.engine.log().handoffs(run).await?;
+        let closed = rows.iter().filter(|row| row.closed_at.is_some() && row.state != "cancelled");
+        let last = closed.max_by_key(|row| (row.closed_at, row.id)).or(rows.last());
+        last.map(|row| row.id).ok_or_else(|| EngineError::NoRun { run: run.to_string() })
+    }
+
     /// Returns the events of a run about one of its changes.
     ///
     /// # Errors
     /// When there is no such run.
-    pub async fn why_change(
-        &self,
+    pub async fn change(
+        self,
         run: RunId,
         change: ChangeId,
     ) -> Result<Vec<serde_json::Value>, EngineError> {
         let change = change.to_string();
-        let events = self.events(run, 0).await?;
+        let events = self.engine.log().events(run, 0).await?;
         let about = events.iter().filter(|stored| stored.entry.name.starts_with("change_"));
         let told: Vec<_> = about.map(event_json).collect::<Result<_, _>>()?;
         Ok(told.into_iter().filter(|event| event["change"] == change.as_str()).collect())
     }
 
     /// The diff of a run's outcome, when its agents had worktrees.
-    pub async fn result_diff(&self, run: RunId) -> Option<String> {
-        let state = self.state(run).await.ok()?;
+    pub async fn diff(self, run: RunId) -> Option<String> {
+        let state = self.engine.state(run).await.ok()?;
         match state.workflow.workflow.worktrees {
-            true => self.shared().places.diff(run).await,
+            true => self.engine.shared().places.diff(run).await,
             false => None,
         }
     }

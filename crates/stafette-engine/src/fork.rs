@@ -19,10 +19,7 @@ impl Engine {
         seq: Option<u64>,
         by: String,
     ) -> Result<RunId, EngineError> {
-        let moment = match seq {
-            None => self.state(from).await?,
-            Some(seq) => self.state_at(from, seq).await?,
-        };
+        let moment = self.log().state(from, seq).await?;
         // Everything else was redacted when it came into the original run.
         let by = self.redacted(by);
         let run = RunId(Uuid::now_v7());

@@ -17,6 +17,7 @@ use stafette_core::{AgentName, Event, Handoff, HandoffId, Recorded, Run, RunId};
 use stafette_store::Stored;
 
 use crate::engine::parse;
+use crate::log::RunLog;
 use crate::{Driver, Engine, EngineError, RestoreError, RunView};
 
 /// The maximum number of runs that a [`StateFeed`] keeps in memory; it loads the others again when
@@ -71,20 +72,18 @@ impl RunState {
     }
 }
 
-impl Engine {
-    /// A run as it was after event `seq`.
-    ///
-    /// # Errors
-    /// When there is no such run or no such event, or it cannot be read.
-    pub async fn state_at(&self, run: RunId, seq: u64) -> Result<Arc<Run>, EngineError> {
-        if let Some(shown) = self.shown(run).filter(|shown| shown.seq == seq) {
+impl RunLog<'_> {
+    /// A run as it is now, or as it was after event `at`.
+    pub(crate) async fn state(self, run: RunId, at: Option<u64>) -> Result<Arc<Run>, EngineError> {
+        let Some(seq) = at else { return self.engine.state(run).await };
+        if let Some(shown) = self.engine.shown(run).filter(|shown| shown.seq == seq) {
             return Ok(shown);
         }
         if seq == 0 {
-            let last = self.view(run).await?.0.seq;
+            let last = self.engine.view(run).await?.0.seq;
             return Err(EngineError::NoEvent { run, seq, last });
         }
-        let loaded = self.store().load_at(run, seq).await?;
+        let loaded = self.engine.store().load_at(run, seq).await?;
         let loaded = loaded.ok_or_else(|| EngineError::NoRun { run: run.to_string() })?;
         let last = loaded.entries.last().map(|stored| stored.entry.seq);
         let last = last.or_else(|| loaded.snapshot.as_ref().map(|snapshot| snapshot.seq));
@@ -99,14 +98,11 @@ impl Engine {
     /// # Errors
     /// When there is no such run or no such event, or it cannot be read.
     pub async fn moment(
-        &self,
+        self,
         run: RunId,
         at: Option<u64>,
     ) -> Result<(RunView, RunState), EngineError> {
-        let state = match at {
-            None => self.state(run).await?,
-            Some(seq) => self.state_at(run, seq).await?,
-        };
+        let state = self.state(run, at).await?;
         Ok((RunView::of(&state), RunState::of(&state)))
     }
 }
@@ -154,7 +150,7 @@ impl StateFeed {
             }
             Some(kept) if kept.run.seq + 1 == entry.seq => Some(kept),
             _ if entry.seq == 1 => None,
-            _ => Some(engine.state_at(*id, entry.seq - 1).await?.as_ref().clone().into()),
+            _ => Some(engine.log().state(*id, Some(entry.seq - 1)).await?.as_ref().clone().into()),
         };
         let event: Event = parse(entry.seq, &entry.body)?;
         let recorded = Recorded { seq: entry.seq, at: entry.at, event };

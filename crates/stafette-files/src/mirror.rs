@@ -64,13 +64,13 @@ impl Coordination {
     }
 
     pub(crate) async fn mirror_run(&mut self, run: RunId) {
-        for row in self.engine.handoffs(run).await.unwrap_or_default() {
+        for row in self.engine.log().handoffs(run).await.unwrap_or_default() {
             self.show(run, row.id, &row.body);
         }
     }
 
     pub(crate) async fn mirror(&mut self, run: RunId, handoff: HandoffId) {
-        if let Ok(Some(row)) = self.engine.handoff(run, handoff).await {
+        if let Ok(Some(row)) = self.engine.log().handoff(run, handoff).await {
             self.show(run, handoff, &row.body);
         }
     }

@@ -247,7 +247,7 @@ async fn s5_02_what_is_not_right_ends_in_rejected_with_its_reason() {
     assert_eq!(room.rejection("again.json").await["code"], "duplicate");
     room.drop("early.json", message(SECOND, "planner", "builder", "task_handoff").to_string());
     assert_eq!(room.rejection("early.json").await["code"], "no_turn");
-    let handoffs = room.engine.handoffs(run).await.expect("handoffs");
+    let handoffs = room.engine.log().handoffs(run).await.expect("handoffs");
     assert_eq!(handoffs.len(), 2, "only the good one was taken");
 }
 
@@ -271,7 +271,7 @@ async fn s5_03_an_edit_of_the_state_is_taken_in_or_becomes_a_question() {
         .until("the state put right", || read().filter(|state| state["current_agent"] == "planner"))
         .await;
     assert_eq!(state["color"], "blue", "the rest is the writer's");
-    let questions = room.engine.questions().await.expect("questions");
+    let questions = room.engine.log().questions().await.expect("questions");
     assert_eq!(questions.len(), 1);
     assert!(questions[0].body.contains("mallory"), "{}", questions[0].body);
 }

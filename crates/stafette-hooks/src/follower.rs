@@ -73,8 +73,8 @@ impl Follower {
                 page = feed.next() => page,
             };
             match page {
-                Ok(Some(page)) => match self.engine.veiled(page).await {
-                    Ok(page) => self.tell(&page, &stop).await,
+                Ok(Some(mut page)) => match self.engine.log().veil(&mut page).await {
+                    Ok(_) => self.tell(&page, &stop).await,
                     Err(error) => {
                         tracing::warn!(%error, "hooks cannot follow a run");
                         feed = self.engine.feed(self.begin().await.unwrap_or(cursor));

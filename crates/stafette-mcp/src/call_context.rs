@@ -77,7 +77,7 @@ impl CallContext {
             Caller::Person(_) => true,
             Caller::Agent { run: own, .. } => *own == run,
             Caller::External { agent, .. } => {
-                let rows = self.engine.handoffs(run).await?;
+                let rows = self.engine.log().handoffs(run).await?;
                 rows.iter().any(|row| row.from == agent.as_str() || row.to == agent.as_str())
             }
         };

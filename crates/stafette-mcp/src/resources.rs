@@ -130,7 +130,7 @@ pub(crate) async fn read(context: &CallContext, uri: &str) -> Result<Text, ToolE
             Ok(pretty(&value))
         }
         ["runs", run, "handoffs"] => {
-            let rows = context.engine.handoffs(find(context, run).await?).await?;
+            let rows = context.engine.log().handoffs(find(context, run).await?).await?;
             // An agent sees what it gave and what it was given.
             let own = |row: &&HandoffRow| {
                 context.may_be(&row.from).is_ok() || context.may_be(&row.to).is_ok()

@@ -414,11 +414,8 @@ async fn why(
     let change = edge.engine.changes().with(async move |changes| changes.get(id)).await?;
     let (mut way, mut events) = (None, Vec::new());
     if let Some(run) = change.author.run {
-        way = match change.author.handoff {
-            Some(handoff) => edge.engine.why(run, handoff).await.ok(),
-            None => edge.engine.why_run(run).await.ok(),
-        };
-        events = edge.engine.why_change(run, id).await.unwrap_or_default();
+        way = edge.engine.explain().why(run, change.author.handoff).await.ok();
+        events = edge.engine.explain().change(run, id).await.unwrap_or_default();
     }
     Ok(Json(WhyChange { change, way, events }))
 }

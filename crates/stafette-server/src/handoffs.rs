@@ -114,7 +114,7 @@ async fn list(
     Named(TheRun { run }): Named<TheRun>,
 ) -> Result<Json<Vec<Row>>, Problem> {
     let run = crate::runs::find(&edge, &run).await?;
-    let rows = edge.engine.handoffs(run).await?;
+    let rows = edge.engine.log().handoffs(run).await?;
     Ok(Json(rows.iter().map(Row::of).collect::<Result<_, _>>()?))
 }
 
@@ -127,7 +127,7 @@ async fn show(
 }
 
 async fn row(edge: &Edge, run: RunId, handoff: HandoffId) -> Result<Row, Problem> {
-    let row = edge.engine.handoff(run, handoff).await?;
+    let row = edge.engine.log().handoff(run, handoff).await?;
     Row::of(&row.ok_or(EngineError::NoHandoff { run, handoff })?)
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
 }
 
 async fn list(State(edge): State<Edge>) -> Result<Json<Vec<Row>>, Problem> {
-    let rows = edge.engine.questions().await?;
+    let rows = edge.engine.log().questions().await?;
     Ok(Json(rows.iter().map(Row::of).collect::<Result<_, _>>()?))
 }
 
@@ -102,7 +102,7 @@ async fn answer(
 
 /// Returns true if the handoff is a question to a person, open or answered.
 async fn was_asked(edge: &Edge, run: RunId, handoff: HandoffId) -> Result<bool, Problem> {
-    let row = edge.engine.handoff(run, handoff).await?;
+    let row = edge.engine.log().handoff(run, handoff).await?;
     Ok(row.is_some_and(|row| row.to == Party::Human.as_str()))
 }
 
@@ -116,7 +116,7 @@ async fn find(edge: &Edge, text: &str) -> Result<(RunId, HandoffId), Problem> {
     let handoff: HandoffId = name.parse().map_err(|error: stafette_core::id::NotAHandoff| {
         Problem::new(422, "not_a_handoff", error.to_string())
     })?;
-    let open = edge.engine.questions().await?;
+    let open = edge.engine.log().questions().await?;
     let mut fitting = open
         .iter()
         .filter(|row| row.id == handoff && run.is_none_or(|run| row.run == run))

@@ -256,7 +256,7 @@ async fn show(
     if at.is_none() && !state {
         return Ok(Json(Shown::of(&edge, run).await?));
     }
-    let (view, state) = edge.engine.moment(run, at).await?;
+    let (view, state) = edge.engine.log().moment(run, at).await?;
     Ok(Json(Shown { view, trouble: None, state: Some(state) }))
 }
 
@@ -294,7 +294,7 @@ async fn why_run(
     Named(TheRun { run }): Named<TheRun>,
 ) -> Result<Json<Explanation>, Problem> {
     let run = find(&edge, &run).await?;
-    Ok(Json(edge.engine.why_run(run).await?))
+    Ok(Json(edge.engine.explain().why(run, None).await?))
 }
 
 async fn why(
@@ -302,7 +302,7 @@ async fn why(
     Named(place): Named<TheHandoff>,
 ) -> Result<Json<Explanation>, Problem> {
     let (run, handoff) = place.find(&edge).await?;
-    Ok(Json(edge.engine.why(run, handoff).await?))
+    Ok(Json(edge.engine.explain().why(run, Some(handoff)).await?))
 }
 
 /// Name and reason of the person who steers a run.

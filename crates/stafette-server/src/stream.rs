@@ -380,7 +380,7 @@ impl Tail {
             };
             // Computed before the sealed parts are removed.
             let changed = self.changed(&page).await?;
-            let closed = self.engine.veil(&mut page).await.ok()?;
+            let closed = self.engine.log().veil(&mut page).await.ok()?;
             let mut lines = self.opened().await?;
             lines.extend(self.take(&page, changed));
             let stays = self.until.is_none();
@@ -421,7 +421,7 @@ impl Tail {
     async fn opened(&mut self) -> Option<Vec<Line>> {
         let mut lines = Vec::new();
         for stored in std::mem::take(&mut self.closed) {
-            match self.engine.is_sealed(stored.run).await.ok()? {
+            match self.engine.log().is_sealed(stored.run).await.ok()? {
                 true => self.closed.push(stored),
                 false => {
                     let number = if self.run.is_some() { self.seq } else { self.position };

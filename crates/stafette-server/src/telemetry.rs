@@ -183,7 +183,7 @@ async fn find(
             continue;
         }
         // A sealed text is found only once it is open.
-        if text.handoff.is_some() && edge.engine.is_sealed(text.run).await? {
+        if text.handoff.is_some() && edge.engine.log().is_sealed(text.run).await? {
             continue;
         }
         hits.push(Hit {
@@ -213,10 +213,10 @@ async fn tell(
     Named(TheRun { run }): Named<TheRun>,
 ) -> Result<Raw<Html>, Problem> {
     let run = find_run(&edge, &run).await?;
-    let events = edge.engine.events(run, 0).await?;
+    let events = edge.engine.log().events(run, 0).await?;
     let sets = sets(&edge, run).await?;
     let diff = match sets.is_empty() {
-        true => edge.engine.result_diff(run).await,
+        true => edge.engine.explain().diff(run).await,
         false => None,
     };
     let page = report::page(run, &events, diff.as_deref(), &sets);

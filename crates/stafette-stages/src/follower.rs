@@ -141,7 +141,7 @@ impl Follower {
         }
         let mut watch = Watch::new(run);
         if seq > 1 {
-            for recorded in self.engine.events(run, 0).await?.iter().filter_map(parse) {
+            for recorded in self.engine.log().events(run, 0).await?.iter().filter_map(parse) {
                 if recorded.seq >= seq {
                     break;
                 }

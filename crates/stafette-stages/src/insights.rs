@@ -136,7 +136,7 @@ impl Stages {
             let shown = match known.remove(&view.run) {
                 Some((seq, shown)) if seq == view.seq => shown,
                 _ => {
-                    let events = engine.events(view.run, 0).await?;
+                    let events = engine.log().events(view.run, 0).await?;
                     read.runs += 1;
                     read.events += events.len();
                     let events: Vec<Recorded> = events.iter().filter_map(parse).collect();

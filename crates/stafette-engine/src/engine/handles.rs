@@ -2,9 +2,11 @@
 
 use super::Engine;
 use crate::changes::ChangeSets;
+use crate::explain::Explanations;
 use crate::external::ExternalTurns;
 use crate::generations::Generations;
 use crate::locks::Locks;
+use crate::log::RunLog;
 use crate::sessions::AgentSessions;
 use crate::terminals::Terminals;
 
@@ -21,10 +23,22 @@ impl Engine {
         Locks { engine: self }
     }
 
+    /// The events and handoffs of runs, as any caller may see them.
+    #[must_use]
+    pub fn log(&self) -> RunLog<'_> {
+        RunLog { engine: self }
+    }
+
     /// Changes of the project's own files.
     #[must_use]
     pub fn changes(&self) -> ChangeSets<'_> {
         ChangeSets { engine: self }
+    }
+
+    /// Explanations of what happened.
+    #[must_use]
+    pub fn explain(&self) -> Explanations<'_> {
+        Explanations { engine: self }
     }
 
     /// Turns that programs take which the daemon does not start.

@@ -1,9 +1,9 @@
-//! What can be read of the runs: views, states, rows and events.
+//! What can be read of the runs: views, states and the feed.
 
 use std::sync::Arc;
 
 use stafette_core::{Run, RunId};
-use stafette_store::{HandoffRow, RunFilter, Stored};
+use stafette_store::RunFilter;
 
 use super::{Engine, parse};
 use crate::task::Shown;
@@ -104,46 +104,6 @@ impl Engine {
                 found.push(run);
                 Err(EngineError::Ambiguous { text: text.to_owned(), found })
             }
-        }
-    }
-
-    /// The handoffs of a run, in order, as anybody may see them.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub async fn handoffs(&self, run: RunId) -> Result<Vec<HandoffRow>, EngineError> {
-        self.veiled_rows(run, self.store.handoffs(run).await?).await
-    }
-
-    /// The open questions of all runs, the oldest first.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub async fn questions(&self) -> Result<Vec<HandoffRow>, EngineError> {
-        Ok(self.store.questions().await?)
-    }
-
-    /// The events of a run after `after`, as anybody may see them.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub async fn events(&self, run: RunId, after: u64) -> Result<Vec<Stored>, EngineError> {
-        self.veiled(self.recorded(run, after).await?).await
-    }
-
-    /// The events of a run after `after`, with everything that is in them.
-    pub(crate) async fn recorded(
-        &self,
-        run: RunId,
-        after: u64,
-    ) -> Result<Vec<Stored>, EngineError> {
-        let mut events = Vec::new();
-        let mut after = after;
-        loop {
-            let page = self.store.entries(run, after, 1024).await?;
-            let Some(last) = page.last() else { return Ok(events) };
-            after = last.entry.seq;
-            events.extend(page);
         }
     }
 

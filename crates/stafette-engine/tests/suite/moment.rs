@@ -134,7 +134,7 @@ async fn b_12_a_run_is_shown_as_it_was_after_any_of_its_events() {
     engine.external().complete(order.key, result("done")).await.expect("it is hers");
     assert_eq!(end(&engine, run).await, "succeeded");
 
-    let events = engine.events(run, 0).await.expect("events");
+    let events = engine.log().events(run, 0).await.expect("events");
     let (mut feed, mut late) = (StateFeed::default(), StateFeed::default());
     let mut known = Map::new();
     let mut seen = BTreeMap::new();
@@ -142,7 +142,8 @@ async fn b_12_a_run_is_shown_as_it_was_after_any_of_its_events() {
         let changed = feed.change(&engine, stored).await.expect("readable").expect("new");
         merge(&mut known, &changed);
         seen.insert(stored.entry.seq, changed);
-        let (view, state) = engine.moment(run, Some(stored.entry.seq)).await.expect("a moment");
+        let (view, state) =
+            engine.log().moment(run, Some(stored.entry.seq)).await.expect("a moment");
         assert_same(known.clone(), &whole(&view, &state), &format!("at {}", stored.entry.seq));
     }
     assert!(events.len() > 600);
@@ -153,10 +154,11 @@ async fn b_12_a_run_is_shown_as_it_was_after_any_of_its_events() {
     }
     assert_eq!(late.change(&engine, &events[300]).await.expect("readable"), None, "not twice");
 
-    let now = engine.moment(run, None).await.expect("a run");
-    assert_eq!(engine.moment(run, Some(events.len() as u64)).await.expect("the end"), now);
+    let now = engine.log().moment(run, None).await.expect("a run");
+    assert_eq!(engine.log().moment(run, Some(events.len() as u64)).await.expect("the end"), now);
     for wrong in [0, events.len() as u64 + 1] {
-        let error = engine.moment(run, Some(wrong)).await.expect_err("there is no such event");
+        let error =
+            engine.log().moment(run, Some(wrong)).await.expect_err("there is no such event");
         let EngineError::NoEvent { seq, last, .. } = error else { panic!("{error}") };
         assert_eq!((seq, last), (wrong, events.len() as u64));
     }

@@ -90,7 +90,7 @@ async fn b_12_a_fork_goes_on_from_a_moment_of_the_past() {
     assert!(matches!(engine.fork(run, None, "me".into()).await, Err(EngineError::Over { .. })));
 
     let fork = engine.fork(run, Some(moment), "me".into()).await.expect("it was open then");
-    assert_eq!(engine.handoffs(fork).await.expect("rows").len(), 1);
+    assert_eq!(engine.log().handoffs(fork).await.expect("rows").len(), 1);
     let order =
         engine.external().accept(fork, HandoffId(1), "alice", None).await.expect("still hers");
     assert_eq!(order.key.run, fork);

@@ -66,7 +66,7 @@ async fn b_01_what_an_agent_said_is_kept_until_the_store_takes_it() {
     std::fs::write(folder.path().join("full"), "").expect("written");
     assert_eq!(end(&engine, run).await, "succeeded");
     assert_eq!(store.refuse.load(Ordering::SeqCst), 0, "it was refused three times");
-    let events = engine.events(run, 0).await.expect("events");
+    let events = engine.log().events(run, 0).await.expect("events");
     let finished = events.iter().filter(|stored| stored.entry.name == "turn_finished").count();
     assert_eq!(finished, 1);
 }
@@ -192,11 +192,14 @@ async fn a_feed_misses_nothing_and_repeats_nothing() {
         let page = page.expect("readable").expect("an engine");
         seen.extend(page.into_iter().map(|stored| stored.entry.name));
     }
-    let all = engine.events(run, 0).await.expect("events");
+    let all = engine.log().events(run, 0).await.expect("events");
     assert_eq!(seen, all.into_iter().map(|stored| stored.entry.name).collect::<Vec<_>>());
-    let why = engine.why(run, HandoffId(1)).await.expect("an explanation");
+    let why = engine.explain().why(run, Some(HandoffId(1))).await.expect("an explanation");
     assert_eq!(why.legs.len(), 1);
-    assert!(matches!(engine.why(run, HandoffId(9)).await, Err(EngineError::NoHandoff { .. })));
+    assert!(matches!(
+        engine.explain().why(run, Some(HandoffId(9))).await,
+        Err(EngineError::NoHandoff { .. })
+    ));
 }
 
 #[tokio::test]
@@ -214,7 +217,15 @@ async fn whoever_has_read_an_event_finds_the_run_as_it_is_after_it() {
     });
     let read = tokio::time::timeout(PATIENCE, async {
         // Nobody is told to look, so it looks again and again.
-        while engine.events(run, 0).await.expect("readable").last().expect("an event").entry.name
+        while engine
+            .log()
+            .events(run, 0)
+            .await
+            .expect("readable")
+            .last()
+            .expect("an event")
+            .entry
+            .name
             != "run_finished"
         {
             tokio::task::yield_now().await;
@@ -260,7 +271,7 @@ async fn b_02_a_run_that_is_cancelled_while_its_agent_ends_lets_the_engine_stop(
         async move { engine.send(run, cancel).await }
     });
     let is_over = async || {
-        let events = engine.events(run, 0).await.expect("readable");
+        let events = engine.log().events(run, 0).await.expect("readable");
         events.last().is_some_and(|stored| stored.entry.name == "run_finished")
     };
     let ended = async {
@@ -297,7 +308,7 @@ async fn b_01_a_living_run_whose_past_is_damaged_is_paused_and_says_why() {
     let (view, stopped) = engine.view(run).await.expect("a run");
     assert_eq!(stopped, Some(format!("stopped: event 1 of run {run} is damaged")));
     assert_eq!(view.status, "paused");
-    let events = engine.events(run, 0).await.expect("events");
+    let events = engine.log().events(run, 0).await.expect("events");
     let told = events.iter().filter(|it| it.entry.body.contains("STORE_DAMAGED")).count();
     assert_eq!(told, 1, "it is told once");
     // A person decides that it goes on.

@@ -72,12 +72,12 @@ async fn b_17_what_a_gate_adds_is_cleaned_and_what_it_sees_is_clean() {
     engine.send(run, asked).await.expect("taken");
     let refused = Input::Propose { offer: offer(Party::Orchestrator, Party::Human) };
     engine.send(run, refused).await.expect("heard");
-    let open = engine.questions().await.expect("readable");
+    let open = engine.log().questions().await.expect("readable");
     let [question] = open.as_slice() else { panic!("{open:?}") };
     let (handoff, values) = (question.id, Fields::new());
     let answer = Input::Answer { handoff, values, text: says("this:"), by: "ada".into() };
     engine.send(run, answer).await.expect("taken");
-    let events = engine.events(run, 0).await.expect("events");
+    let events = engine.log().events(run, 0).await.expect("events");
     let all: String = events.iter().map(|stored| stored.entry.body.as_str()).collect();
     assert!(!all.contains(SECRET), "{all}");
     for kept in ["I object: [redacted:", "it was [redacted:", "this: [redacted:", "look at [red"] {
@@ -108,6 +108,6 @@ async fn b_17_a_key_finds_its_run_again_though_the_request_is_kept_without_its_s
     let again = engine.begin_keyed("one", created(says("use"))).await.expect("the same");
     assert_eq!(again, (run, true));
     assert!(engine.begin_keyed("one", created(says("do not use"))).await.is_err());
-    let first = engine.events(run, 0).await.expect("events").remove(0).entry.body;
+    let first = engine.log().events(run, 0).await.expect("events").remove(0).entry.body;
     assert!(!first.contains(SECRET) && !first.contains("s3cr3t-word"), "{first}");
 }

@@ -31,7 +31,7 @@ async fn run(folder: &Path, agents: &str) -> (Engine, RunId, String) {
 }
 
 async fn events(engine: &Engine, run: RunId) -> Vec<Value> {
-    let events = engine.events(run, 0).await.expect("events");
+    let events = engine.log().events(run, 0).await.expect("events");
     events.iter().map(|stored| read(&stored.entry.body)).collect()
 }
 

@@ -50,7 +50,7 @@ impl super::Tool for Tool {
     type Output = Output;
 
     async fn call(context: CallContext, Arguments {}: Arguments) -> Result<Output, ToolError> {
-        let rows = context.engine.questions().await?;
+        let rows = context.engine.log().questions().await?;
         let brief = |row: &stafette_engine::HandoffRow| {
             let handoff: Handoff = serde_json::from_str(&row.body).ok()?;
             let question = handoff.offer.question?;

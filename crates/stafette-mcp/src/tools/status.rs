@@ -135,7 +135,7 @@ impl super::Tool for Tool {
         let run = context.run(Some(text)).await?;
         context.may_see(run).await?;
         let (view, trouble) = context.engine.view(run).await?;
-        let rows = context.engine.handoffs(run).await?;
+        let rows = context.engine.log().handoffs(run).await?;
         let older = rows.len().saturating_sub(HANDOFFS);
         let handoffs = rows.into_iter().skip(older).map(HandoffBrief::from).collect();
         Ok(Output { runs: vec![RunBrief::of(view, trouble)], handoffs })

@@ -214,7 +214,7 @@ async fn constitution(
         Err(error) => return Err(error.into()),
     };
     let rows = match run {
-        Some(run) => edge.engine.handoffs(run).await?,
+        Some(run) => edge.engine.log().handoffs(run).await?,
         None => Vec::new(),
     };
     let answers = rows.iter().filter_map(|row| {

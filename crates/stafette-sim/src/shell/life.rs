@@ -200,7 +200,7 @@ impl Life {
     }
 
     async fn answer(&self, engine: &Engine) {
-        let Ok(questions) = engine.questions().await else { return };
+        let Ok(questions) = engine.log().questions().await else { return };
         for question in questions {
             let (handoff, by) = (question.id, "ada".to_owned());
             let answer = Input::Answer { handoff, values: Fields::new(), text: "retry".into(), by };

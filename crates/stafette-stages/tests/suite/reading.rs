@@ -96,12 +96,12 @@ async fn s1_10_a_look_for_patterns_reads_what_is_new_and_no_more_of_the_rest_tha
     }
     let mut events = 0;
     for run in &runs[6..] {
-        events += engine.events(*run, 0).await.expect("its events").len();
+        events += engine.log().events(*run, 0).await.expect("its events").len();
     }
     assert_eq!(look().await.read, Reading { runs: 4, events, ..Reading::default() });
     assert_eq!(look().await.read, Reading::default(), "nothing has happened since");
     let one = over(&engine).await;
-    let events = engine.events(one, 0).await.expect("its events").len();
+    let events = engine.log().events(one, 0).await.expect("its events").len();
     assert_eq!(look().await.read, Reading { runs: 1, events, ..Reading::default() });
 
     // Of the graph a page of the newest, however much there is.

@@ -14,14 +14,44 @@ use crate::{Engine, EngineError, HandoffView};
 /// The field that marks an event or a handoff from which something was taken out.
 pub const SEALED: &str = "sealed";
 
-impl Engine {
-    /// Returns events as any caller may see them.
+/// The events and handoffs of runs, as any caller may see them: `Engine::log`.
+#[derive(Clone, Copy, Debug)]
+pub struct RunLog<'a> {
+    pub(crate) engine: &'a Engine,
+}
+
+impl RunLog<'_> {
+    /// The events of a run after `after`, as any caller may see them.
     ///
     /// # Errors
-    /// When a run cannot be read.
-    pub async fn veiled(&self, mut page: Vec<Stored>) -> Result<Vec<Stored>, EngineError> {
-        self.veil(&mut page).await?;
-        Ok(page)
+    /// When the store cannot be read.
+    pub async fn events(self, run: RunId, after: u64) -> Result<Vec<Stored>, EngineError> {
+        let mut events = Vec::new();
+        let mut after = after;
+        loop {
+            let page = self.engine.store().entries(run, after, 1024).await?;
+            let Some(last) = page.last() else { break };
+            after = last.entry.seq;
+            events.extend(page);
+        }
+        self.veil(&mut events).await?;
+        Ok(events)
+    }
+
+    /// The handoffs of a run, in order, as any caller may see them.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn handoffs(self, run: RunId) -> Result<Vec<HandoffRow>, EngineError> {
+        self.veiled_rows(run, self.engine.store().handoffs(run).await?).await
+    }
+
+    /// The open questions of all runs, the oldest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn questions(self) -> Result<Vec<HandoffRow>, EngineError> {
+        Ok(self.engine.store().questions().await?)
     }
 
     /// Takes out of events what must stay secret for now. Returns the originals of those that were
@@ -29,7 +59,7 @@ impl Engine {
     ///
     /// # Errors
     /// When a run cannot be read.
-    pub async fn veil(&self, page: &mut [Stored]) -> Result<Vec<Stored>, EngineError> {
+    pub async fn veil(self, page: &mut [Stored]) -> Result<Vec<Stored>, EngineError> {
         let mut runs: HashMap<RunId, Option<Arc<Run>>> = HashMap::new();
         let mut closed = Vec::new();
         for stored in page {
@@ -50,7 +80,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the run cannot be read.
-    pub async fn is_sealed(&self, run: RunId) -> Result<bool, EngineError> {
+    pub async fn is_sealed(self, run: RunId) -> Result<bool, EngineError> {
         Ok(self.blind(run).await?.is_some())
     }
 
@@ -59,16 +89,16 @@ impl Engine {
     /// # Errors
     /// When the store cannot be read.
     pub async fn handoff(
-        &self,
+        self,
         run: RunId,
         handoff: HandoffId,
     ) -> Result<Option<HandoffRow>, EngineError> {
-        let Some(row) = self.store().handoff(run, handoff).await? else { return Ok(None) };
+        let Some(row) = self.engine.store().handoff(run, handoff).await? else { return Ok(None) };
         Ok(self.veiled_rows(run, vec![row]).await?.pop())
     }
 
-    pub(crate) async fn veiled_rows(
-        &self,
+    async fn veiled_rows(
+        self,
         run: RunId,
         mut rows: Vec<HandoffRow>,
     ) -> Result<Vec<HandoffRow>, EngineError> {
@@ -84,11 +114,11 @@ impl Engine {
     }
 
     /// The run, if its members are voting blindly at the moment.
-    async fn blind(&self, run: RunId) -> Result<Option<Arc<Run>>, EngineError> {
-        if !self.shown(run).is_some_and(|run| may_be_blind(&run)) {
+    async fn blind(self, run: RunId) -> Result<Option<Arc<Run>>, EngineError> {
+        if !self.engine.shown(run).is_some_and(|run| may_be_blind(&run)) {
             return Ok(None);
         }
-        Ok(Some(self.state(run).await?).filter(|run| run.votes_blindly()))
+        Ok(Some(self.engine.state(run).await?).filter(|run| run.votes_blindly()))
     }
 }
 
