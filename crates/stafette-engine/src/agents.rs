@@ -99,7 +99,7 @@ impl Engine {
         living.retain(|run| !run.status().is_final());
         let now = clock::now();
         let mut views: Vec<AgentView> = living.iter().flat_map(|run| of_run(now, run)).collect();
-        views.iter_mut().filter(|view| self.is_stopped(view.run)).for_each(stop);
+        views.iter_mut().filter(|view| self.stopped().contains(view.run)).for_each(stop);
         // Active runs are among the newest, so as many rows more have to be read.
         let mut rows = self.runs(finished.saturating_add(living.len())).await?;
         rows.retain(|row| is_over(row) && living.iter().all(|run| run.id != row.run));

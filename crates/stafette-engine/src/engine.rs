@@ -2,6 +2,7 @@
 
 mod handles;
 mod reads;
+pub(crate) mod stopped;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -17,9 +18,9 @@ use stafette_store::{AppendError, Batch, RunFilter, Store, Stored};
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
+use self::stopped::DamagedRuns;
 use crate::changes::Requests;
 use crate::context::{EngineContext, Plugins};
-use crate::damage::DamagedRuns;
 use crate::dispatch::Sessions;
 use crate::driver::RestoreError;
 use crate::gate::Gate;
@@ -99,7 +100,7 @@ pub struct Engine {
     store: Arc<dyn Store>,
     context: EngineContext,
     runs: Arc<Mutex<HashMap<RunId, Handle>>>,
-    pub(crate) damaged: DamagedRuns,
+    damaged: DamagedRuns,
     source: Source,
     stopping: watch::Sender<bool>,
     /// Whether runs that were taken over continue.
@@ -334,35 +335,6 @@ impl Engine {
         self.released.send_replace(true);
     }
 
-    /// Returns once runs that were taken over continue, or the engine stops.
-    pub async fn released(&self) {
-        let (mut released, mut stopping) = (self.released.subscribe(), self.stopping.subscribe());
-        tokio::select! {
-            biased;
-            _ = released.wait_for(|released| *released) => {}
-            _ = stopping.wait_for(|stop| *stop) => {}
-        }
-    }
-
-    /// How many runs wait for [`Engine::release`], or were not trusted at the last one.
-    #[must_use]
-    pub fn stopped_runs(&self) -> usize {
-        let waits = |handle: &&Handle| self.is_held() || handle.shown.borrow().is_stopped;
-        self.lock().values().filter(waits).count()
-    }
-
-    /// True if a run that is not over waits to be continued.
-    pub(crate) fn is_stopped(&self, run: RunId) -> bool {
-        let waits = |handle: &Handle| self.is_held() || handle.shown.borrow().is_stopped;
-        self.lock().get(&run).is_some_and(waits)
-    }
-
-    /// True until [`Engine::release`].
-    #[must_use]
-    pub fn is_held(&self) -> bool {
-        !*self.released.borrow()
-    }
-
     /// Takes a run over, with the turns of all runs that an earlier process has left.
     async fn adopt(&self, run: RunId, left: &[TurnKey]) -> Result<(), EngineError> {
         let loaded = self.store.load(run).await?;
@@ -385,7 +357,7 @@ impl Engine {
     fn end_left(&self, turns: Vec<TurnKey>) {
         let (engine, alive) = (self.clone(), self.alive.subscribe());
         tokio::spawn(async move {
-            engine.released().await;
+            engine.stopped().released().await;
             end_survivors(&*engine.context.agents, &turns).await;
             drop(alive);
         });

@@ -60,13 +60,6 @@ impl Engine {
         self.gate().map_or(Ok(()), |gate| gate.trusts(workflow))
     }
 
-    /// Returns the stopped runs that would not continue, each with the reason.
-    #[must_use]
-    pub fn untrusted_runs(&self) -> Vec<(RunId, String)> {
-        let stopped = self.living().into_iter().filter(|run| self.is_stopped(run.id));
-        stopped.filter_map(|run| Some((run.id, self.trusts(&run.workflow).err()?))).collect()
-    }
-
     /// Checks that the files which a command names are those that were trusted.
     ///
     /// # Errors

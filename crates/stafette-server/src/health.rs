@@ -71,9 +71,9 @@ async fn alive(State(edge): State<Edge>, principal: Principal) -> Json<Health> {
         version: known.then_some(env!("CARGO_PKG_VERSION")),
         pid: known.then(std::process::id),
         mcp_sessions,
-        held: known.then(|| edge.engine.is_held()),
-        stopped_runs: known.then(|| edge.engine.stopped_runs()),
-        damaged_runs: known.then(|| edge.engine.damaged_runs()),
+        held: known.then(|| edge.engine.stopped().is_held()),
+        stopped_runs: known.then(|| edge.engine.stopped().count()),
+        damaged_runs: known.then(|| edge.engine.stopped().damaged()),
     })
 }
 

@@ -304,8 +304,8 @@ struct StaysStopped {
 }
 
 async fn continue_runs(axum::extract::State(edge): axum::extract::State<Edge>) -> Json<Continued> {
-    let all = edge.engine.stopped_runs();
-    let stopped = edge.engine.untrusted_runs().into_iter();
+    let all = edge.engine.stopped().count();
+    let stopped = edge.engine.stopped().untrusted().into_iter();
     let stopped: Vec<_> = stopped.map(|(run, why)| StaysStopped { run, why }).collect();
     edge.engine.release();
     Json(Continued { runs: all.saturating_sub(stopped.len()), stopped })

@@ -461,7 +461,8 @@ impl Tail {
         // Read before the page: a run that had ended when the page is empty has no more events. One
         // that is damaged gets no more either.
         let view = self.engine.view(run).await;
-        let over = view.map_or(true, |(view, _)| view.is_over()) || self.engine.is_left(run);
+        let over =
+            view.map_or(true, |(view, _)| view.is_over()) || self.engine.stopped().is_left(run);
         let page = self.engine.store().entries(run, self.seq, PAGE).await?;
         if page.is_empty() {
             self.place = match over || self.until.is_some() {

@@ -379,7 +379,7 @@ fn start_own(engine: &Engine, read: &Arc<ReadWorkflow>) {
     let engine = engine.clone();
     // Clients do not have to wait until it has settled.
     tokio::spawn(async move {
-        engine.released().await;
+        engine.stopped().released().await;
         if let Err(why) = engine.start_own(&own, &rules).await {
             tracing::error!(%why, "the team's own program does not run");
         }
@@ -421,7 +421,7 @@ fn coordinate(
         Ok(coordination) => {
             let engine = engine.clone();
             drop(tokio::spawn(async move {
-                engine.released().await;
+                engine.stopped().released().await;
                 coordination.live().await;
             }));
         }

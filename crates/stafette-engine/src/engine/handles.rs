@@ -1,6 +1,7 @@
 //! The parts of the engine's interface, each for one subject.
 
 use super::Engine;
+use super::stopped::StoppedRuns;
 use crate::changes::ChangeSets;
 use crate::explain::Explanations;
 use crate::external::ExternalTurns;
@@ -51,6 +52,12 @@ impl Engine {
     #[must_use]
     pub fn sessions(&self) -> AgentSessions<'_> {
         AgentSessions { engine: self }
+    }
+
+    /// Runs that do not continue until a person decides.
+    #[must_use]
+    pub fn stopped(&self) -> StoppedRuns<'_> {
+        StoppedRuns { engine: self }
     }
 
     /// The terminals of agents.

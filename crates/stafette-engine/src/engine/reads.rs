@@ -28,7 +28,7 @@ impl Engine {
 
     /// The view, marked if nothing of its run is started at the moment.
     fn or_stopped(&self, view: RunView) -> RunView {
-        let waits = self.is_stopped(view.run) || self.damaged.of(view.run).is_some();
+        let waits = self.stopped().contains(view.run) || self.damaged.of(view.run).is_some();
         let stopped = waits && !view.is_over();
         RunView { stopped, ..view }
     }

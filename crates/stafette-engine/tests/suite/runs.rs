@@ -161,7 +161,7 @@ async fn b_20_a_run_whose_workflow_is_not_trusted_is_not_started_again() {
         }
     };
     let why = tokio::time::timeout(PATIENCE, why).await.expect("it says why");
-    assert_eq!((why.as_str(), second.stopped_runs()), ("stopped: nobody has allowed it", 1));
+    assert_eq!((why.as_str(), second.stopped().count()), ("stopped: nobody has allowed it", 1));
     let refused = start(&second, workflow("true")).await;
     assert!(matches!(refused, Err(EngineError::Objected { .. })), "{refused:?}");
     assert!(!ran.exists(), "nothing was started");
@@ -175,7 +175,7 @@ async fn b_20_a_run_whose_workflow_is_not_trusted_is_not_started_again() {
         }
     };
     tokio::time::timeout(PATIENCE, again).await.expect("it runs again");
-    assert_eq!((second.stopped_runs(), second.view(run).await.expect("a run").1), (0, None));
+    assert_eq!((second.stopped().count(), second.view(run).await.expect("a run").1), (0, None));
     second.stop().await;
 }
 
@@ -302,9 +302,9 @@ async fn b_01_a_living_run_whose_past_is_damaged_is_paused_and_says_why() {
     let other = start(&engine, workflow(command)).await.expect("a run");
     let damage = stafette_store::Damage::Event { run, seq: 1, position: Some(1) };
     for _ in 0..2 {
-        engine.stop_damaged(run, damage).await;
+        engine.stopped().stop_damaged(run, damage).await;
     }
-    assert_eq!(engine.damaged_runs(), 1);
+    assert_eq!(engine.stopped().damaged(), 1);
     let (view, stopped) = engine.view(run).await.expect("a run");
     assert_eq!(stopped, Some(format!("stopped: event 1 of run {run} is damaged")));
     assert_eq!(view.status, "paused");

@@ -79,7 +79,7 @@ fn after_release(
     let (engine, mut stopped) = (engine.clone(), stopped.clone());
     tasks.spawn(async move {
         let released = tokio::select! {
-            () = engine.released() => true,
+            () = engine.stopped().released() => true,
             _ = stopped.wait_for(|stopped| *stopped) => false,
         };
         if released {

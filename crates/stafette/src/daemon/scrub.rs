@@ -39,7 +39,7 @@ async fn check(engine: &Engine, mut after: u64, pause: Duration) {
             Err(ReadError::Damaged {
                 source: damage @ Damage::Event { run, position: Some(position), .. },
             }) => {
-                engine.stop_damaged(run, damage).await;
+                engine.stopped().stop_damaged(run, damage).await;
                 after = position;
             }
             Err(error) => {
