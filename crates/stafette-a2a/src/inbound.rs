@@ -95,8 +95,7 @@ async fn begin(
         ..RunCreated::new(run, Arc::new(workflow), words.text, caller.name.clone())
     };
     // An existing run with this id was started by the same message.
-    a2a.engine.begin_once(created).await.map_err(task::refused)?;
-    Ok(run)
+    a2a.engine.start(created).await.map_err(task::refused)
 }
 
 /// Returns the id of the run that a message starts: the same one for each repetition.

@@ -11,9 +11,7 @@ use std::time::Duration;
 
 use stafette_core::redact::Redactor;
 use stafette_core::run::create::RunCreated;
-use stafette_core::trace::Traceparent;
-use stafette_core::workflow::Budget;
-use stafette_core::{AgentName, Fields, Ignored, Input, Reply, Run, RunId, TurnKey, Workflow};
+use stafette_core::{AgentName, Ignored, Input, Reply, Run, RunId, TurnKey};
 use stafette_store::{AppendError, Batch, RunFilter, Store, Stored};
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
@@ -183,51 +181,27 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Begins a run.
+    /// The id in a [`RunCreated`] for which the engine chooses one.
+    pub const NEW_RUN: RunId = RunId(Uuid::nil());
+
+    /// Begins a run. One that exists already under an id of the caller's choice stays as it is, so
+    /// that asking twice is harmless.
     ///
     /// # Errors
-    /// When the store does not take it.
-    pub async fn start(
-        &self,
-        workflow: Workflow,
-        request: String,
-        inputs: Fields,
-        budget: Budget,
-        by: String,
-    ) -> Result<RunId, EngineError> {
-        self.start_within(workflow, request, inputs, budget, by, None).await
-    }
-
-    /// The same within what somebody does in a trace of theirs.
-    ///
-    /// # Errors
-    /// As [`Engine::start`].
-    pub async fn start_within(
-        &self,
-        workflow: Workflow,
-        request: String,
-        inputs: Fields,
-        budget: Budget,
-        by: String,
-        trace: Option<Traceparent>,
-    ) -> Result<RunId, EngineError> {
-        let run = RunId(Uuid::now_v7());
-        let created = RunCreated::new(run, Arc::new(workflow), request, by);
-        self.begin(RunCreated { inputs, budget, trace, ..created }).await
-    }
-
-    /// Starts a run; its id is chosen here.
-    ///
-    /// # Errors
-    /// When the store fails to write.
-    pub async fn begin_new(&self, created: RunCreated) -> Result<RunId, EngineError> {
-        self.begin(RunCreated { run: RunId(Uuid::now_v7()), ..created }).await
-    }
-
-    pub(crate) async fn begin(&self, created: RunCreated) -> Result<RunId, EngineError> {
-        let created = self.clean_start(created);
+    /// When a hook refuses it, or the store does not take it.
+    pub async fn start(&self, created: RunCreated) -> Result<RunId, EngineError> {
+        let is_new = created.run == Self::NEW_RUN;
+        let run = if is_new { RunId(Uuid::now_v7()) } else { created.run };
+        let created = self.clean_start(RunCreated { run, ..created });
         let alerts = self.ask(&created).await?;
-        self.begin_allowed(created, alerts).await
+        match self.begin_allowed(created, alerts).await {
+            Err(EngineError::Store { source: AppendError::Conflict { .. } })
+                if !is_new && self.store.run(run).await?.is_some() =>
+            {
+                Ok(run)
+            }
+            begun => begun,
+        }
     }
 
     /// Begins a run that the hooks have allowed. Every new run comes by here.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use stafette_core::run::create::RunCreated;
 use stafette_core::{Event, RunId};
-use stafette_store::AppendError;
 use tokio::sync::Mutex;
 use uuid::{Builder, Uuid};
 
@@ -32,7 +31,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the key started a run for another request, or the store fails to write.
-    pub async fn begin_keyed(
+    pub async fn start_keyed(
         &self,
         key: &str,
         created: RunCreated,
@@ -52,24 +51,6 @@ impl Engine {
             return Ok((run, true));
         }
         Ok((self.begin_allowed(created, alerts).await?, false))
-    }
-
-    /// Starts a run under an id that the caller chose, and returns whether it did: a run that
-    /// exists already stays as it is, so that asking twice is harmless.
-    ///
-    /// # Errors
-    /// When the store fails to write.
-    pub async fn begin_once(&self, created: RunCreated) -> Result<bool, EngineError> {
-        let run = created.run;
-        match self.begin(created).await {
-            Ok(_) => Ok(true),
-            Err(EngineError::Store { source: AppendError::Conflict { .. } })
-                if self.store().run(run).await?.is_some() =>
-            {
-                Ok(false)
-            }
-            Err(error) => Err(error),
-        }
     }
 
     /// The run that a key started, if it was for the same request.

@@ -142,7 +142,7 @@ impl Engine {
             && self.store().run(created.run).await?.is_none()
         {
             crash::point();
-            match self.begin_once(created).await {
+            match self.start(created).await {
                 Err(EngineError::Blocked { why }) => {
                     tracing::warn!(%run, why, "the run after it does not begin");
                 }

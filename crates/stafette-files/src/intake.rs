@@ -1,12 +1,15 @@
 //! Files dropped into `pending`: they are parsed and accepted, or moved to `rejected`.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use stafette_core::run::create::RunCreated;
 use stafette_core::wire::Document;
 use stafette_core::{
     AgentName, Fields, HandoffId, Offer, Outcome, Party, Reason, Response, RunId, TurnOrder,
     TurnResult,
 };
-use stafette_engine::EngineError;
+use stafette_engine::{Engine, EngineError};
 
 use crate::folder::{Kind, MAX_FILE, Place, Seen};
 use crate::origin::Origin;
@@ -222,10 +225,8 @@ impl Coordination {
             return Err(Rejection::new("no_request", "the request is empty: say what to do"));
         }
         let workflow = (self.workflow)().map_err(|why| Rejection::new("workflow", why))?;
-        let budget = workflow.budget.clone();
-        let by = "a file".to_owned();
-        let run = self.engine.start(workflow, request.to_owned(), inputs, budget, by).await?;
-        Ok(Taken::Begun(run))
+        let created = RunCreated::new(Engine::NEW_RUN, Arc::new(workflow), request, "a file");
+        Ok(Taken::Begun(self.engine.start(RunCreated { inputs, ..created }).await?))
     }
 
     /// Moves a handled file that represents no handoff to `completed`.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stafette_core::{Fields, RunId, Workflow};
+use stafette_core::run::create::RunCreated;
+use stafette_core::{RunId, Workflow};
 use stafette_engine::{Engine, Settings};
 use stafette_files::{Coordination, MAX_FILE};
 use stafette_store::MemoryStore;
@@ -71,9 +72,8 @@ impl Room {
     }
 
     async fn start(&self) -> RunId {
-        let workflow = workflow();
-        let budget = workflow.budget.clone();
-        let run = self.engine.start(workflow, "auth".into(), Fields::new(), budget, "test".into());
+        let created = RunCreated::new(Engine::NEW_RUN, Arc::new(workflow()), "auth", "test");
+        let run = self.engine.start(created);
         run.await.expect("a run")
     }
 

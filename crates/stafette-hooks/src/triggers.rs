@@ -13,11 +13,10 @@ use serde_json::Value;
 use stafette_core::run::create::RunCreated;
 use stafette_core::trace::Traceparent;
 use stafette_core::workflow::triggers::{Cron, NotCron, Template, TemplateError, Trigger};
-use stafette_core::{Fields, Millis, RunId, Time, Workflow};
+use stafette_core::{Millis, RunId, Time, Workflow};
 use stafette_engine::{Engine, EngineError};
 use thiserror::Error;
 use tokio::sync::{Mutex, watch};
-use uuid::Uuid;
 
 use crate::memory::Memory;
 use crate::schedule::{self, BadZone};
@@ -265,8 +264,8 @@ impl Triggers {
         let by = format!("trigger {}", trigger.name);
         let workflow = Arc::new(workflow.clone());
         let created =
-            RunCreated { trace, ..RunCreated::new(RunId(Uuid::nil()), workflow, request, by) };
-        match self.engine.begin_keyed(key, created).await {
+            RunCreated { trace, ..RunCreated::new(Engine::NEW_RUN, workflow, request, by) };
+        match self.engine.start_keyed(key, created).await {
             // The request contains the time or was changed since: it is still the same scheduled
             // run.
             Err(EngineError::OtherRequest { run }) => Ok((run, true)),
@@ -320,9 +319,9 @@ impl Triggers {
         let workflow = self.read()?;
         let trigger = find(&workflow, name)?;
         let request = request(trigger, now, payload)?;
-        let budget = workflow.budget.clone();
         let by = format!("{by}, trigger {name}");
-        Ok(self.engine.start(workflow, request, Fields::new(), budget, by).await?)
+        let created = RunCreated::new(Engine::NEW_RUN, Arc::new(workflow), request, by);
+        Ok(self.engine.start(created).await?)
     }
 
     /// Starts a run for a webhook, after checking its signature.

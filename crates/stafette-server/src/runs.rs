@@ -13,8 +13,7 @@ use serde_json::Value;
 use stafette_core::run::create::RunCreated;
 use stafette_core::team::Inheritance;
 use stafette_core::{Fields, HandoffId, Input, RunId, Usd};
-use stafette_engine::{Explanation, Right, RunState, RunView};
-use uuid::Uuid;
+use stafette_engine::{Engine, Explanation, Right, RunState, RunView};
 
 use crate::answer::Listed;
 use crate::generations::{Begun, Continuous};
@@ -168,15 +167,15 @@ async fn start(
     let begun = Begun::of(&edge, &workflow, asked, start.context, start.continuous).await?;
     let Begun { request, budget, lineage } = begun;
     let team = Inheritance { lineage };
-    let created = RunCreated::new(RunId(Uuid::nil()), Arc::new(workflow), request, by);
+    let created = RunCreated::new(Engine::NEW_RUN, Arc::new(workflow), request, by);
     let created = RunCreated { inputs, budget, trace, team, ..created };
     let Some(key) = key else {
-        let run = edge.engine.begin_new(created).await?;
+        let run = edge.engine.start(created).await?;
         return Ok(Json(Started { run, repeated: false }));
     };
     // Keys are separate for each caller: two callers may choose the same one.
     let key = format!("{}\n{key}", principal.name);
-    let (run, repeated) = edge.engine.begin_keyed(&key, created).await?;
+    let (run, repeated) = edge.engine.start_keyed(&key, created).await?;
     Ok(Json(Started { run, repeated }))
 }
 

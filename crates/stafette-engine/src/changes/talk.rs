@@ -12,10 +12,9 @@ use stafette_core::{
     AgentName, Fields, HandoffId, Ignored, Input, Reply, RunId, TeamInput, Workflow,
 };
 use stafette_workspace::Changes;
-use uuid::Uuid;
 
 use super::ChangeSets;
-use crate::EngineError;
+use crate::{Engine, EngineError};
 
 /// The receiver of a comment on a set.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
@@ -158,11 +157,10 @@ impl ChangeSets<'_> {
             ("change".to_owned(), json!(id)),
             ("comments".to_owned(), json!([comment])),
         ]);
-        let run = RunId(Uuid::now_v7());
-        let created = RunCreated::new(run, Arc::new(workflow), request, by);
+        let created = RunCreated::new(Engine::NEW_RUN, Arc::new(workflow), request, by);
         let created = RunCreated { inputs, entry: Some(agent.clone()), ..created };
         self.engine.record(of, spoken(id, comment)).await?;
-        self.engine.begin(created).await?;
+        let run = self.engine.start(created).await?;
         // What is said from now on goes to that run, too.
         let entry = Some(HandoffId(1));
         let give = async move |changes: Changes| changes.give_to(id, run, entry).await;

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use stafette_core::RunId;
 use stafette_core::run::create::RunCreated;
 use stafette_engine::{Engine, EngineError};
-use uuid::Uuid;
 
 use crate::flaky::Flaky;
 use crate::outside::workflow;
@@ -19,8 +17,8 @@ async fn b_01_the_same_key_is_the_same_run_also_after_a_restart() {
     let open = async || Engine::open(Arc::new(store.clone()), settings(folder.path())).await;
     let engine = open().await.expect("opens");
     let begin = async |engine: &Engine, key: &str, request: &str| {
-        let created = RunCreated::new(RunId(Uuid::nil()), Arc::new(workflow()), request, "ada");
-        engine.begin_keyed(key, created).await
+        let created = RunCreated::new(Engine::NEW_RUN, Arc::new(workflow()), request, "ada");
+        engine.start_keyed(key, created).await
     };
     let (run, repeated) = begin(&engine, "k", "write").await.expect("a run");
     assert!(!repeated);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use stafette_core::run::create::RunCreated;
 use stafette_core::{Fields, HandoffId, Input, Offer, Run, RunId, Workflow};
 use stafette_engine::{Answered, Engine, EngineError, Gate, Looked, Plugins, Settings};
 use stafette_store::Store;
@@ -45,8 +46,7 @@ pub(crate) fn workflow(command: &str) -> Workflow {
 }
 
 pub(crate) async fn start(engine: &Engine, workflow: Workflow) -> Result<RunId, EngineError> {
-    let budget = workflow.budget.clone();
-    engine.start(workflow, "x".into(), Fields::new(), budget, "test".into()).await
+    engine.start(RunCreated::new(Engine::NEW_RUN, Arc::new(workflow), "x", "test")).await
 }
 
 pub(crate) async fn end(engine: &Engine, run: RunId) -> String {

@@ -97,17 +97,16 @@ async fn b_17_a_key_finds_its_run_again_though_the_request_is_kept_without_its_s
     let engine = Engine::open(Arc::new(Flaky::new()), settings).await.expect("opens");
     let created = |request: String| {
         let workflow = crate::outside::workflow();
-        let run = stafette_core::RunId(uuid::Uuid::nil());
         RunCreated {
             inputs: Fields::from_iter([("password".to_owned(), "s3cr3t-word".into())]),
-            ..RunCreated::new(run, Arc::new(workflow), request, says("ada"))
+            ..RunCreated::new(Engine::NEW_RUN, Arc::new(workflow), request, says("ada"))
         }
     };
-    let (run, repeated) = engine.begin_keyed("one", created(says("use"))).await.expect("a run");
+    let (run, repeated) = engine.start_keyed("one", created(says("use"))).await.expect("a run");
     assert!(!repeated);
-    let again = engine.begin_keyed("one", created(says("use"))).await.expect("the same");
+    let again = engine.start_keyed("one", created(says("use"))).await.expect("the same");
     assert_eq!(again, (run, true));
-    assert!(engine.begin_keyed("one", created(says("do not use"))).await.is_err());
+    assert!(engine.start_keyed("one", created(says("do not use"))).await.is_err());
     let first = engine.log().events(run, 0).await.expect("events").remove(0).entry.body;
     assert!(!first.contains(SECRET) && !first.contains("s3cr3t-word"), "{first}");
 }

@@ -1,8 +1,12 @@
 //! `start_run`: start a run with a request.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::Fields;
+use stafette_core::run::create::RunCreated;
+use stafette_engine::Engine;
 
 use super::{CallContext, Effect, Right, ToolError, report};
 
@@ -62,9 +66,9 @@ impl super::Tool for Tool {
                 .fix("Leave the budget out, or ask the person to start the run.")
         })?;
         let Arguments { request, inputs, .. } = arguments;
-        let (by, within) = (context.caller.name.clone(), context.within);
-        let begun = context.engine.start_within(workflow, request, inputs, budget, by, within);
-        let run = begun.await?;
+        let (by, trace) = (context.caller.name.clone(), context.within);
+        let created = RunCreated::new(Engine::NEW_RUN, Arc::new(workflow), request, by);
+        let run = context.engine.start(RunCreated { inputs, budget, trace, ..created }).await?;
         let next = "The agents are at work. Call `status` with this run to see how it stands.";
         Ok(Output { run: run.to_string(), next: next.to_owned() })
     }

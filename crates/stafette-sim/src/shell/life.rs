@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use stafette_core::redact::Redactor;
+use stafette_core::run::create::RunCreated;
 use stafette_core::workflow::Budget;
 use stafette_core::{Fields, Input, RunId, Workflow};
 use stafette_engine::{Engine, Plugins, Settings, clock, crash};
@@ -177,9 +178,9 @@ impl Life {
             let wait = self.state().chance.one([0, 3, 900]);
             tokio::time::sleep(Duration::from_millis(wait)).await;
             let workflow = workflow(self.state().agents);
-            let budget = Budget::default();
-            let begun = engine.start(workflow, "go".into(), Fields::new(), budget, "ada".into());
-            if let Ok(id) = begun.await {
+            let created = RunCreated::new(Engine::NEW_RUN, Arc::new(workflow), "go", "ada");
+            let created = RunCreated { budget: Budget::default(), ..created };
+            if let Ok(id) = engine.start(created).await {
                 let mut state = self.state();
                 state.runs_wanted -= 1;
                 state.runs.push(Known { id, cancelled: false, status: None });

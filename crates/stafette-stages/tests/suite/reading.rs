@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use stafette_core::Workflow;
 use stafette_core::redact::Redactor;
-use stafette_core::{Fields, Input, Party, Priority, RunId, Time};
+use stafette_core::run::create::RunCreated;
+use stafette_core::{Input, Party, Priority, RunId, Time};
 use stafette_engine::{Engine, Settings};
 use stafette_knowledge::graph::{Entity, Node, PAGE, Provenance, Record, Task, TaskStatus};
 use stafette_stages::{Actor, Reading, Stages, StagesSettings};
@@ -42,9 +43,8 @@ async fn engine(folder: &Path) -> Engine {
 
 /// A run that is over at once.
 async fn over(engine: &Engine) -> RunId {
-    let workflow = workflow();
-    let budget = workflow.budget.clone();
-    let begun = engine.start(workflow, "Again".into(), Fields::new(), budget, "ada".into()).await;
+    let created = RunCreated::new(Engine::NEW_RUN, Arc::new(workflow()), "Again", "ada");
+    let begun = engine.start(created).await;
     let run = begun.expect("it begins");
     let cancel = Input::Cancel { by: "ada".into(), why: "enough".into() };
     engine.send(run, cancel).await.expect("it ends");
