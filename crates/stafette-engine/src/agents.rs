@@ -87,21 +87,21 @@ pub struct Work {
     pub attempt: u32,
 }
 
-impl Engine {
+impl AgentView {
     /// Returns the agents of all active runs, and those that worked in the newest `finished` runs
     /// that have ended. The most urgent come first, and within a group those of the newest run.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub async fn agents(&self, finished: usize) -> Result<Vec<AgentView>, EngineError> {
-        let mut living = self.living();
+    pub async fn list(engine: &Engine, finished: usize) -> Result<Vec<Self>, EngineError> {
+        let mut living = engine.living();
         // A run that has ended is in the store before it is visible here.
         living.retain(|run| !run.status().is_final());
         let now = clock::now();
         let mut views: Vec<AgentView> = living.iter().flat_map(|run| of_run(now, run)).collect();
-        views.iter_mut().filter(|view| self.stopped().contains(view.run)).for_each(stop);
+        views.iter_mut().filter(|view| engine.stopped().contains(view.run)).for_each(stop);
         // Active runs are among the newest, so as many rows more have to be read.
-        let mut rows = self.runs(finished.saturating_add(living.len())).await?;
+        let mut rows = engine.runs(finished.saturating_add(living.len())).await?;
         rows.retain(|row| is_over(row) && living.iter().all(|run| run.id != row.run));
         rows.truncate(finished);
         views.extend(rows.iter().flat_map(of_row));

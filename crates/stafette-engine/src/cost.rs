@@ -63,16 +63,16 @@ impl CostLine {
     }
 }
 
-impl Engine {
+impl Cost {
     /// Returns the consumption of all runs of the project.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub async fn cost(&self, by: By) -> Result<Cost, EngineError> {
+    pub async fn of(engine: &Engine, by: By) -> Result<Self, EngineError> {
         let mut tally = Tally::default();
         let mut after = None;
         loop {
-            let page = self.runs_after(None, after, PAGE).await?;
+            let page = engine.runs_after(None, after, PAGE).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.run);
             page.iter().for_each(|view| tally.take(by, view));

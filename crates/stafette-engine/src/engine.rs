@@ -121,22 +121,11 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Takes over every run that is not finished and continues it.
+    /// Takes over every run that is not finished; they continue after [`Engine::release`].
     ///
     /// # Errors
     /// When the store cannot be read. A single run that cannot is left alone, and logged.
-    pub async fn open(store: Arc<dyn Store>, settings: Settings) -> Result<Engine, EngineError> {
-        let engine = Self::open_with(store, settings, Plugins::default()).await?;
-        engine.release();
-        Ok(engine)
-    }
-
-    /// The same with plugins, which also see the runs that are taken over. Those continue after
-    /// [`Engine::release`].
-    ///
-    /// # Errors
-    /// As [`Engine::open`].
-    pub async fn open_with(
+    pub async fn open(
         store: Arc<dyn Store>,
         settings: Settings,
         plugins: Plugins,
@@ -280,10 +269,10 @@ impl Engine {
         }
     }
 
-    /// The folder for notes about running turns.
+    /// Where the work happens.
     #[must_use]
-    pub fn scratch(&self) -> &std::path::Path {
-        &self.context.settings.scratch
+    pub fn settings(&self) -> &Settings {
+        &self.context.settings
     }
 
     /// What keeps the runs.
@@ -422,10 +411,6 @@ impl Engine {
             let shows = handle.shown.wait_for(|shown| is_wanted(&shown.run));
             let _ = tokio::time::timeout(within, shows).await;
         }
-    }
-
-    pub(crate) fn settings(&self) -> &Settings {
-        &self.context.settings
     }
 
     pub(crate) fn interceptor(&self) -> Option<&Arc<dyn Interceptor>> {

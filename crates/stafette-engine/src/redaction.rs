@@ -6,7 +6,7 @@
 //! compared with stored text, and what is returned to a caller.
 
 use stafette_core::Workflow;
-use stafette_core::redact::{Redact, Redactor};
+use stafette_core::redact::Redact;
 use stafette_core::run::create::RunCreated;
 
 use crate::Engine;
@@ -21,19 +21,13 @@ impl Engine {
     /// Learns the values of the variables that a workflow names: its agents may print them.
     pub(crate) fn learn_variables(&self, workflow: &Workflow) {
         let variable = |name: &str| std::env::var(name).ok();
-        self.redactor().learn_variables(workflow.variables(), variable);
-    }
-
-    /// Returns the redactor of everything that this engine stores.
-    #[must_use]
-    pub fn redactor(&self) -> &Redactor {
-        &self.settings().redactor
+        self.settings().redactor.learn_variables(workflow.variables(), variable);
     }
 
     /// Returns the same value without its secrets, as it would be stored.
     #[must_use]
     pub fn redacted<T: Redact>(&self, mut said: T) -> T {
-        said.redact(self.redactor());
+        said.redact(&self.settings().redactor);
         said
     }
 }

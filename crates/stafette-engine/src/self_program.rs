@@ -72,7 +72,7 @@ impl ManagedProgram {
     }
 
     /// Ends it and every process that it has started.
-    async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         let Some(mut child) = self.running.lock().await.take() else { return };
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let Some(group) = group else { return };
@@ -124,11 +124,6 @@ impl Engine {
             Err(error) => return Err(error.to_string()),
         }
         program.start(self.settings(), own).await
-    }
-
-    /// Ends the team's own program.
-    pub async fn stop_own(&self) {
-        self.own().stop().await;
     }
 
     /// True if the team's own program runs on this change.

@@ -28,7 +28,7 @@ impl Engine {
             }
             Err(failure) => Err(failure),
         };
-        self.stop_own().await;
+        self.own().stop().await;
         self.stop().await;
         end
     }

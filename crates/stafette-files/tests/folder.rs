@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use stafette_core::run::create::RunCreated;
 use stafette_core::{RunId, Workflow};
-use stafette_engine::{Engine, Settings};
+use stafette_engine::{Engine, Plugins, Settings};
 use stafette_files::{Coordination, MAX_FILE};
 use stafette_store::MemoryStore;
 
@@ -53,7 +53,8 @@ impl Room {
             redactor: stafette_core::redact::Redactor::new(),
             node: "test".into(),
         };
-        let engine = Engine::open(Arc::new(MemoryStore::new()), settings).await.expect("opens");
+        let store = Arc::new(MemoryStore::new());
+        let engine = Engine::open(store, settings, Plugins::default()).await.expect("opens");
         let at = folder.path().join(".claude");
         let memory = folder.path().join("memory/state.json");
         let read = Arc::new(|| Ok(workflow()));

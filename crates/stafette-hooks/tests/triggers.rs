@@ -48,7 +48,7 @@ impl World {
         let hooks = Arc::new(Hooks::new(folder.path().to_owned()));
         let store = Arc::new(MemoryStore::default());
         let plugins = Plugins { interceptor: Some(hooks), ..Plugins::default() };
-        let engine = Engine::open_with(store, settings, plugins).await.expect("opens");
+        let engine = Engine::open(store, settings, plugins).await.expect("opens");
         World { folder, engine, text: Arc::new(Mutex::new(WORKFLOW.to_owned())) }
     }
 

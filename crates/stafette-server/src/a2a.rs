@@ -22,7 +22,7 @@ pub(crate) fn open(engine: &Engine, workflow: &Arc<ReadWorkflow>) -> A2a {
             detail => format!("{}: {detail}", problem.title),
         })
     });
-    A2a::open(engine.clone(), read, engine.scratch().join("a2a"))
+    A2a::open(engine.clone(), read, engine.settings().scratch.join("a2a"))
 }
 
 /// Routes for the agent card and both protocol bindings.

@@ -54,6 +54,6 @@ async fn list(State(edge): State<Edge>, Asked(page): Asked<Page>) -> Result<Json
     // misses none.
     let position = edge.engine.store().head().await.unwrap_or(0);
     let finished = within("finished", page.finished, 0..=1000)?;
-    let agents = edge.engine.agents(finished).await?;
+    let agents = AgentView::list(&edge.engine, finished).await?;
     Ok(Json(Agents { position, agents }))
 }

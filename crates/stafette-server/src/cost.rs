@@ -30,5 +30,5 @@ async fn cost(
     State(edge): State<Edge>,
     Asked(Sorting { by }): Asked<Sorting>,
 ) -> Result<Json<Cost>, Problem> {
-    Ok(Json(edge.engine.cost(by).await?))
+    Ok(Json(Cost::of(&edge.engine, by).await?))
 }

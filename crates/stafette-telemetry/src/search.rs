@@ -80,7 +80,7 @@ impl Search {
                 }
             };
             let shown = shown(&engine, &page).await;
-            match take_in(&*self.finder, &page, shown, engine.redactor()).await {
+            match take_in(&*self.finder, &page, shown, &engine.settings().redactor).await {
                 Ok(position) => drop(self.position.send_replace(position)),
                 Err(error) => {
                     tracing::warn!(%error, "the search index is not kept any more");

@@ -465,7 +465,7 @@ async fn open(
     let hooks = Arc::new(Hooks::new(project.root.clone()));
     let plugins =
         Plugins { interceptor: Some(hooks), gate: Some(Arc::new(knowing)), ..Plugins::default() };
-    let opened = Engine::open_with(store, settings, plugins).await;
+    let opened = Engine::open(store, settings, plugins).await;
     opened.map_err(|error: EngineError| {
         Failure::failed("The runs cannot be taken over").because(&error)
     })

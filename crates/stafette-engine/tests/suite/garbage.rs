@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use stafette_core::{AgentName, RunId};
-use stafette_engine::{Engine, garbage};
+use stafette_engine::garbage;
 use stafette_store::MemoryStore;
 use stafette_workspace::{Base, Worktrees};
 
-use crate::runs::settings;
+use crate::runs::{opened, settings};
 
 fn git(folder: &Path, words: &[&str]) -> String {
     let who = ["-c", "user.name=t", "-c", "user.email=t@t"];
@@ -47,8 +47,7 @@ async fn b_08_worktrees_of_runs_that_are_over_go_and_their_work_is_saved_first()
     git(project, &["commit", "-q", "--allow-empty", "-m", "first"]);
     let path = forgotten(project, "018f0000-0000-7000-8000-000000000001").await;
     // An engine that opens clears away, and is not gone before it has.
-    let engine = Engine::open(Arc::new(MemoryStore::new()), settings(project)).await;
-    engine.expect("opens").stop().await;
+    opened(Arc::new(MemoryStore::new()), settings(project)).await.stop().await;
     assert!(!path.exists(), "{}", path.display());
     let saved = git(project, &["for-each-ref", "--format=%(refname)", "refs/stafette"]);
     let saved = saved.lines().next().expect("a snapshot");

@@ -12,7 +12,7 @@ use stafette_engine::{Engine, EngineError, LockManager};
 use stafette_store::{MemoryStore, Options, SqliteStore, Store};
 use tempfile::TempDir;
 
-use crate::runs::{PATIENCE, end, settings, start, workflow};
+use crate::runs::{PATIENCE, end, opened, settings, start, workflow};
 
 fn claim(holder: Holder, what: &str) -> Claim {
     Claim {
@@ -177,8 +177,7 @@ async fn s5_04_two_fight_on_one_file_and_no_stale_write_is_accepted() {
 async fn engine() -> (Engine, MemoryStore, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let store = MemoryStore::new();
-    let opened = Engine::open(Arc::new(store.clone()), settings(folder.path())).await;
-    (opened.expect("opens"), store, folder)
+    (opened(Arc::new(store.clone()), settings(folder.path())).await, store, folder)
 }
 
 async fn take(engine: &Engine, claim: Claim) -> Lock {
@@ -305,8 +304,7 @@ async fn s5_04_locks_and_their_numbers_outlive_the_engine() {
     take(&engine, session(RunId(uuid::Uuid::nil()), 1, "docs/**")).await;
     engine.stop().await;
     drop(engine);
-    let opened = Engine::open(Arc::new(store), settings(folder.path())).await;
-    let engine = opened.expect("opens");
+    let engine = opened(Arc::new(store), settings(folder.path())).await;
     assert_eq!(engine.locks().now().held.values().cloned().collect::<Vec<_>>(), [ada]);
     let next = take(&engine, claim(Holder::person("bob"), "docs/**")).await;
     assert_eq!(next.fence, 3);

@@ -8,14 +8,13 @@ use stafette_engine::{Engine, EngineError};
 
 use crate::flaky::Flaky;
 use crate::outside::workflow;
-use crate::runs::settings;
+use crate::runs::open;
 
 #[tokio::test]
 async fn b_01_the_same_key_is_the_same_run_also_after_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Flaky::new();
-    let open = async || Engine::open(Arc::new(store.clone()), settings(folder.path())).await;
-    let engine = open().await.expect("opens");
+    let engine = open(&store, folder.path()).await;
     let begin = async |engine: &Engine, key: &str, request: &str| {
         let created = RunCreated::new(Engine::NEW_RUN, Arc::new(workflow()), request, "ada");
         engine.start_keyed(key, created).await
@@ -34,7 +33,7 @@ async fn b_01_the_same_key_is_the_same_run_also_after_a_restart() {
     assert_eq!(one.0, other.0, "two at once are one");
     assert_ne!(one.0, run, "another key is another run");
     engine.stop().await;
-    let engine = open().await.expect("opens");
+    let engine = open(&store, folder.path()).await;
     assert_eq!(begin(&engine, "k", "write").await.expect("the run"), (run, true));
     let reused = begin(&engine, "k", "read").await;
     assert!(matches!(reused, Err(EngineError::OtherRequest { run: first }) if first == run));

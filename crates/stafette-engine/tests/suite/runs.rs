@@ -29,7 +29,14 @@ pub(crate) fn settings(folder: &Path) -> Settings {
 
 /// An engine on a store, with a project in a folder.
 pub(crate) async fn open(store: &Flaky, folder: &Path) -> Engine {
-    Engine::open(Arc::new(store.clone()), settings(folder)).await.expect("opens")
+    opened(Arc::new(store.clone()), settings(folder)).await
+}
+
+/// An engine whose runs of before continue.
+pub(crate) async fn opened(store: Arc<dyn Store>, settings: Settings) -> Engine {
+    let engine = Engine::open(store, settings, Plugins::default()).await.expect("opens");
+    engine.release();
+    engine
 }
 
 pub(crate) fn workflow(command: &str) -> Workflow {
@@ -149,7 +156,7 @@ async fn b_20_a_run_whose_workflow_is_not_trusted_is_not_started_again() {
 
     let gate = Arc::new(Doubting::default());
     let plugins = Plugins { gate: Some(gate.clone()), ..Plugins::default() };
-    let second = Engine::open_with(Arc::new(store.clone()), settings(folder.path()), plugins).await;
+    let second = Engine::open(Arc::new(store.clone()), settings(folder.path()), plugins).await;
     let second = second.expect("opens");
     second.release();
     let why = async {

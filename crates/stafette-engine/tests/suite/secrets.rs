@@ -10,7 +10,7 @@ use stafette_core::{
 use stafette_engine::{Answered, Engine, Gate, Looked, Plugins, Settings};
 
 use crate::flaky::Flaky;
-use crate::runs::{settings, start};
+use crate::runs::{opened, settings, start};
 
 const SECRET: &str = "zX9-kkQ2.mm7";
 
@@ -60,7 +60,7 @@ async fn b_17_what_a_gate_adds_is_cleaned_and_what_it_sees_is_clean() {
     let settings = Settings { redactor: Redactor::knowing([SECRET]), ..settings(folder.path()) };
     let gate: Arc<dyn Gate> = Arc::new(Talkative);
     let plugins = Plugins { gate: Some(gate), ..Plugins::default() };
-    let engine = Engine::open_with(Arc::new(store.clone()), settings, plugins);
+    let engine = Engine::open(Arc::new(store.clone()), settings, plugins);
     let engine = engine.await.expect("opens");
     let run = start(&engine, crate::outside::workflow()).await.expect("a run");
     let offer = |from: Party, to: Party| {
@@ -94,7 +94,7 @@ async fn b_17_what_a_gate_adds_is_cleaned_and_what_it_sees_is_clean() {
 async fn b_17_a_key_finds_its_run_again_though_the_request_is_kept_without_its_secret() {
     let folder = tempfile::tempdir().expect("a folder");
     let settings = Settings { redactor: Redactor::knowing([SECRET]), ..settings(folder.path()) };
-    let engine = Engine::open(Arc::new(Flaky::new()), settings).await.expect("opens");
+    let engine = opened(Arc::new(Flaky::new()), settings).await;
     let created = |request: String| {
         let workflow = crate::outside::workflow();
         RunCreated {

@@ -10,7 +10,7 @@ use stafette_store::MemoryStore;
 
 use tokio::time::timeout;
 
-use crate::runs::{PATIENCE, settings, start};
+use crate::runs::{PATIENCE, opened, settings, start};
 
 const HEAD: &str = r#"
     workflow = { name = "one", entry = "a", trust_bare_frames = true }
@@ -20,7 +20,7 @@ const HEAD: &str = r#"
 /// An engine, a run of this workflow in it, and how that settled.
 async fn run(folder: &Path, agents: &str) -> (Engine, RunId, String) {
     let store = Arc::new(MemoryStore::new());
-    let engine = Engine::open(store, settings(folder)).await.expect("opens");
+    let engine = opened(store, settings(folder)).await;
     let text = format!("{HEAD}\n{agents}");
     let workflow = stafette_workflow::parse(&text).expect("a workflow");
     let run = start(&engine, workflow).await.expect("a run");

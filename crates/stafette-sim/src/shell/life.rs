@@ -121,7 +121,7 @@ impl Life {
             redactor: Redactor::default(),
             node: "simulated".into(),
         };
-        let opened = Engine::open_with(Arc::new(access), settings, plugins).await;
+        let opened = Engine::open(Arc::new(access), settings, plugins).await;
         let engine = opened.expect("the store can be read");
         let open = async || {
             crew.take_over();

@@ -7,7 +7,7 @@ use stafette_core::Workflow;
 use stafette_core::redact::Redactor;
 use stafette_core::run::create::RunCreated;
 use stafette_core::{Input, Party, Priority, RunId, Time};
-use stafette_engine::{Engine, Settings};
+use stafette_engine::{Engine, Plugins, Settings};
 use stafette_knowledge::graph::{Entity, Node, PAGE, Provenance, Record, Task, TaskStatus};
 use stafette_stages::{Actor, Reading, Stages, StagesSettings};
 use stafette_store::MemoryStore;
@@ -38,7 +38,8 @@ async fn engine(folder: &Path) -> Engine {
         redactor: Redactor::default(),
         node: "here".into(),
     };
-    Engine::open(Arc::new(MemoryStore::new()), settings).await.expect("opened")
+    let opened = Engine::open(Arc::new(MemoryStore::new()), settings, Plugins::default());
+    opened.await.expect("opened")
 }
 
 /// A run that is over at once.

@@ -46,7 +46,7 @@ impl BackgroundTasks {
             let live = triggers.clone().live(stopped.clone());
             after_release(&mut tasks, engine, &stopped, live);
         }
-        let redactor = engine.redactor().clone();
+        let redactor = engine.settings().redactor.clone();
         let memory = state.join("notify.json");
         let notifier = Notifier::open(engine.clone(), read, edge.page(), alarms, redactor, memory);
         let notifier = Arc::new(notifier.await);
