@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use stafette_core::redact::Redactor;
 use stafette_core::run::create::RunCreated;
-use stafette_core::{AgentName, Ignored, Input, Reply, Run, RunId, TurnKey};
+use stafette_core::{Ignored, Input, Reply, Run, RunId, TurnKey};
 use stafette_store::{AppendError, Batch, RunFilter, Store, Stored};
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
@@ -21,9 +21,7 @@ use crate::changes::Requests;
 use crate::context::{EngineContext, Plugins};
 use crate::dispatch::Sessions;
 use crate::driver::RestoreError;
-use crate::gate::Gate;
 use crate::idempotency::Once;
-use crate::interceptor::Interceptor;
 use crate::locks::LockManager;
 use crate::orders::Orders;
 use crate::task::{First, Message, QUEUE, Shown, Task, end_survivors};
@@ -146,7 +144,7 @@ impl Engine {
         };
         let unfinished = engine.store.unfinished().await?;
         engine.locks().free_ended(&unfinished).await;
-        let (timer, alive) = (engine.desk().clone(), engine.alive.subscribe());
+        let (timer, alive) = (engine.context.locks.clone(), engine.alive.subscribe());
         let stopping = engine.stopping.subscribe();
         tokio::spawn(async move {
             timer.keep_time(stopping).await;
@@ -210,10 +208,6 @@ impl Engine {
         self.spawn(driver, First::Stored(Box::new(step)));
         self.alert(run, alerts).await;
         Ok(run)
-    }
-
-    pub(crate) fn own(&self) -> &crate::self_program::ManagedProgram {
-        &self.context.own
     }
 
     /// Gives an input to a run, and returns what became of it once that is stored.
@@ -388,10 +382,6 @@ impl Engine {
         self.source.tell(position);
     }
 
-    pub(crate) fn desk(&self) -> &LockManager {
-        &self.context.locks
-    }
-
     pub(crate) fn requests(&self) -> &Requests {
         &self.requests
     }
@@ -411,18 +401,6 @@ impl Engine {
             let shows = handle.shown.wait_for(|shown| is_wanted(&shown.run));
             let _ = tokio::time::timeout(within, shows).await;
         }
-    }
-
-    pub(crate) fn interceptor(&self) -> Option<&Arc<dyn Interceptor>> {
-        self.context.interceptor.as_ref()
-    }
-
-    pub(crate) fn gate(&self) -> Option<&Arc<dyn Gate>> {
-        self.context.gate.as_ref()
-    }
-
-    pub(crate) fn owner(&self, token: &str) -> Option<(TurnKey, AgentName)> {
-        self.context.tokens.owner(token)
     }
 
     pub(crate) fn head_changes(&self) -> watch::Receiver<u64> {

@@ -106,7 +106,7 @@ impl ExternalTurns<'_> {
 
     /// Asks the hooks before a turn is taken for the first time; one that they refuse has failed.
     async fn may_begin(self, run: RunId, order: &TurnOrder) -> Result<(), EngineError> {
-        let Some(interceptor) = self.engine.interceptor() else { return Ok(()) };
+        let Some(interceptor) = &self.engine.shared().interceptor else { return Ok(()) };
         let state = self.engine.state(run).await?;
         let handoff = state.handoff(order.key.handoff);
         if !handoff.is_some_and(|handoff| matches!(handoff.state, State::Ordered(_))) {
@@ -137,7 +137,7 @@ impl ExternalTurns<'_> {
         match self.engine.send(turn.run, Input::Heartbeat { turn, note }).await? {
             Reply::Late => Err(EngineError::Late { turn }),
             _ if usage == Usage::default() => Ok(()),
-            _ => self.record(turn, Box::new(TurnReport { usage, ..TurnReport::default() })).await,
+            _ => self.record(turn, TurnReport { usage, ..TurnReport::default() }).await,
         }
     }
 
@@ -148,18 +148,15 @@ impl ExternalTurns<'_> {
     pub async fn propose(self, turn: TurnKey, offer: Offer) -> Result<(), EngineError> {
         self.held(turn).await?;
         let offers = vec![offer];
-        self.record(turn, Box::new(TurnReport { offers, ..TurnReport::default() })).await
+        self.record(turn, TurnReport { offers, ..TurnReport::default() }).await
     }
 
     /// Records the report of a turn in progress.
     ///
     /// # Errors
     /// When the turn has ended, or a rule refuses one of its handoffs.
-    pub(crate) async fn record(
-        self,
-        turn: TurnKey,
-        told: Box<TurnReport>,
-    ) -> Result<(), EngineError> {
+    pub(crate) async fn record(self, turn: TurnKey, told: TurnReport) -> Result<(), EngineError> {
+        let told = Box::new(told);
         match self.engine.send(turn.run, Input::Tell { turn, told }).await? {
             Reply::Reported { refused } => match refused.into_iter().next() {
                 Some(refusal) => Err(EngineError::Refused { refusal }),
@@ -178,8 +175,7 @@ impl ExternalTurns<'_> {
         self.held(turn).await?;
         self.may_vote(turn).await?;
         let said = Said { vote: Some(vote), ..Said::default() };
-        let told = Box::new(TurnReport { said, ..TurnReport::default() });
-        self.record(turn, told).await
+        self.record(turn, TurnReport { said, ..TurnReport::default() }).await
     }
 
     /// Checks that the turn is one of a council.

@@ -57,7 +57,7 @@ impl Engine {
     /// # Errors
     /// The reason why not.
     pub fn trusts(&self, workflow: &Workflow) -> Result<(), String> {
-        self.gate().map_or(Ok(()), |gate| gate.trusts(workflow))
+        self.shared().gate.as_ref().map_or(Ok(()), |gate| gate.trusts(workflow))
     }
 
     /// Checks that the files which a command names are those that were trusted.
@@ -70,7 +70,10 @@ impl Engine {
         command: &[String],
         folder: &Path,
     ) -> Result<(), String> {
-        self.gate().map_or(Ok(()), |gate| gate.trusts_command(workflow, command, folder))
+        self.shared()
+            .gate
+            .as_ref()
+            .map_or(Ok(()), |gate| gate.trusts_command(workflow, command, folder))
     }
 
     /// Asks whether a run may begin, and returns the alerts for it.
@@ -84,10 +87,10 @@ impl Engine {
         beginning: Beginning<'_>,
     ) -> Result<Vec<String>, EngineError> {
         self.trusts(beginning.workflow).map_err(|why| EngineError::Objected { why })?;
-        if let Some(gate) = self.gate() {
+        if let Some(gate) = &self.shared().gate {
             gate.begins(beginning.workflow).map_err(|why| EngineError::Objected { why })?;
         }
-        let Some(interceptor) = self.interceptor() else { return Ok(Vec::new()) };
+        let Some(interceptor) = &self.shared().interceptor else { return Ok(Vec::new()) };
         let HookDecision { refusal, alerts } = interceptor.before_run(beginning).await;
         refusal.map_or(Ok(alerts), |why| Err(EngineError::Blocked { why: self.redacted(why) }))
     }

@@ -73,7 +73,7 @@ impl Locks<'_> {
     /// All locks as they are now.
     #[must_use]
     pub fn now(self) -> Arc<LockTable> {
-        self.engine.desk().shown()
+        self.engine.shared().locks.shown()
     }
 
     /// Takes a lock, or a place in the queue for it.
@@ -96,7 +96,7 @@ impl Locks<'_> {
     /// # Errors
     /// When the wait ended without a lock, with the reason.
     pub async fn wait(self, id: LockId, within: Duration) -> Result<Answer, EngineError> {
-        Ok(self.engine.desk().wait(id, within).await?)
+        Ok(self.engine.shared().locks.wait(id, within).await?)
     }
 
     /// Renews the lease of a lock.
@@ -151,7 +151,7 @@ impl Locks<'_> {
         paths: &[String],
         fence: Option<u64>,
     ) -> Result<(), EngineError> {
-        let locks = self.engine.desk().refreshed().await?;
+        let locks = self.engine.shared().locks.refreshed().await?;
         let paths = paths.iter().map(String::as_str);
         Ok(locks.may_write(clock::now(), holder, paths, fence)?)
     }
@@ -190,13 +190,13 @@ impl Locks<'_> {
             .filter(|run| !unfinished.contains(run))
             .collect();
         for run in runs {
-            self.engine.desk().clear(run, Vec::new()).await;
+            self.engine.shared().locks.clear(run, Vec::new()).await;
         }
     }
 
     async fn ask(self, ask: Ask) -> Result<Answer, EngineError> {
         let (events, answer) =
-            self.engine.desk().ask(clock::now, self.engine.redacted(ask)).await?;
+            self.engine.shared().locks.ask(clock::now, self.engine.redacted(ask)).await?;
         for event in events {
             if let LockEvent::DeadlockFound { circle, .. } = event {
                 self.alert_runs(&circle);

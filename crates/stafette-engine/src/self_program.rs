@@ -109,7 +109,7 @@ impl Engine {
     /// # Errors
     /// The reason why it does not run.
     pub async fn start_own(&self, own: &Own, rules: &ChangeRules) -> Result<(), String> {
-        let program = self.own().clone();
+        let program = self.shared().own.clone();
         let _one = program.renewing.lock().await;
         let project = self.settings().project.clone();
         // Processes that a killed daemon has left running, also when it had no time to write them
@@ -142,7 +142,7 @@ impl Engine {
         own: Own,
         rules: ChangeRules,
     ) -> Result<Renewal, RenewalError> {
-        let program = self.own().clone();
+        let program = self.shared().own.clone();
         let _one = program.renewing.lock().await;
         let settings = self.settings().clone();
         let running = program.clone();

@@ -28,7 +28,7 @@ impl Engine {
             }
             Err(failure) => Err(failure),
         };
-        self.own().stop().await;
+        self.shared().own.stop().await;
         self.stop().await;
         end
     }

@@ -47,7 +47,8 @@ impl AgentSessions<'_> {
     /// # Errors
     /// When the token is unknown, or the process is of another session.
     pub fn of_token(self, token: &str, process: Option<i32>) -> Result<Caller, EngineError> {
-        let (first, agent) = self.engine.owner(token).ok_or(EngineError::NotYours)?;
+        let (first, agent) =
+            self.engine.shared().tokens.owner(token).ok_or(EngineError::NotYours)?;
         let run = first.run;
         let living = self.engine.living();
         let orders = living.iter().filter(|living| living.id == run).flat_map(|run| run.outbox());
@@ -72,7 +73,8 @@ impl AgentSessions<'_> {
         token: &str,
         caller: Option<i32>,
     ) -> Result<(RunId, AgentName, TurnKey), EngineError> {
-        let (first, agent) = self.engine.owner(token).ok_or(EngineError::NotYours)?;
+        let (first, agent) =
+            self.engine.shared().tokens.owner(token).ok_or(EngineError::NotYours)?;
         let run = first.run;
         let state = self.engine.state(run).await?;
         // A terminal keeps the token of its first turn for all that follow.
@@ -123,7 +125,7 @@ impl AgentSessions<'_> {
         if telling.told.said.vote.is_some() {
             self.engine.external().may_vote(turn).await?;
         }
-        let told = Box::new(telling.told);
+        let told = telling.told;
         let ends = !told.offers.is_empty() || told.response.is_some();
         self.engine.external().record(turn, told).await?;
         if ends {

@@ -148,17 +148,14 @@ impl CallContext {
         })
     }
 
+    async fn tell(&self, token: &str, kind: &str, payload: Value) -> Result<(), EngineError> {
+        self.engine.sessions().tell(token, self.caller.pid, kind, payload).await.map(drop)
+    }
+
     /// Proposes a handoff from within the turn.
     pub(crate) async fn propose(&self, handle: &TurnHandle, offer: Offer) -> Result<(), ToolError> {
         let told = match &handle.token {
-            Some(token) => {
-                let pid = self.caller.pid;
-                self.engine
-                    .sessions()
-                    .tell(token, pid, "HANDOFF", told_offer(&offer))
-                    .await
-                    .map(drop)
-            }
+            Some(token) => self.tell(token, "HANDOFF", told_offer(&offer)).await,
             None => {
                 let offer = Offer { trace: self.within, ..offer };
                 self.engine.external().propose(handle.turn, offer).await
@@ -185,14 +182,10 @@ impl CallContext {
     ) -> Result<(), ToolError> {
         match &handle.token {
             Some(token) => {
-                let pid = self.caller.pid;
                 if usage != Usage::default() {
-                    self.engine
-                        .sessions()
-                        .tell(token, pid, "REPORT", told_usage(None, usage))
-                        .await?;
+                    self.tell(token, "REPORT", told_usage(None, usage)).await?;
                 }
-                self.engine.sessions().tell(token, pid, "RESULT", told_response(&response)).await?;
+                self.tell(token, "RESULT", told_response(&response)).await?;
             }
             None => {
                 let response = Response { usage, ..response };
@@ -206,10 +199,7 @@ impl CallContext {
     /// Casts the vote of a council member.
     pub(crate) async fn vote(&self, handle: &TurnHandle, vote: Vote) -> Result<(), ToolError> {
         match &handle.token {
-            Some(token) => {
-                let payload = json!(vote);
-                self.engine.sessions().tell(token, self.caller.pid, "SIGNAL", payload).await?;
-            }
+            Some(token) => self.tell(token, "SIGNAL", json!(vote)).await?,
             None => self.engine.external().vote(handle.turn, vote).await?,
         }
         Ok(())
@@ -224,11 +214,9 @@ impl CallContext {
         match &handle.token {
             Some(token) => {
                 let payload = json!({ "status": "failed", "failure": why });
-                self.engine.sessions().tell(token, self.caller.pid, "RESULT", payload).await?;
+                self.tell(token, "RESULT", payload).await?;
             }
-            None => {
-                self.engine.external().reject(handle.turn, why).await?;
-            }
+            None => self.engine.external().reject(handle.turn, why).await?,
         }
         Ok(())
     }
@@ -241,13 +229,8 @@ impl CallContext {
         usage: Usage,
     ) -> Result<(), ToolError> {
         match &handle.token {
-            Some(token) => {
-                let payload = told_usage(note, usage);
-                self.engine.sessions().tell(token, self.caller.pid, "REPORT", payload).await?;
-            }
-            None => {
-                self.engine.external().report(handle.turn, note, usage).await?;
-            }
+            Some(token) => self.tell(token, "REPORT", told_usage(note, usage)).await?,
+            None => self.engine.external().report(handle.turn, note, usage).await?,
         }
         Ok(())
     }

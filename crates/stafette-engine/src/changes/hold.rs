@@ -62,7 +62,7 @@ impl ChangeSets<'_> {
         }
         let patterns: Vec<Pattern> = patterns.into_iter().collect();
         let reason = format!("{} is being applied or undone", names.join(", "));
-        let desk = self.engine.desk().clone();
+        let desk = self.engine.shared().locks.clone();
         let mut taken = Vec::new();
         for part in patterns.chunks(MOST_PATTERNS) {
             let claim = Claim {

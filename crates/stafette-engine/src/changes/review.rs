@@ -19,17 +19,15 @@ impl ChangeSets<'_> {
     /// # Errors
     /// When the turn has ended, or the set is invalid.
     pub async fn propose(self, turn: TurnKey, proposal: Proposal) -> Result<Change, EngineError> {
-        let state = self.engine.state(turn.run).await?;
+        let engine = self.engine;
+        let state = engine.state(turn.run).await?;
         let order = state.order(turn).ok_or(EngineError::Late { turn })?;
-        let change =
-            take_in(self.engine.settings(), &state.workflow.change_rules(), &order, proposal)
-                .await?;
+        let rules = state.workflow.change_rules();
+        let change = take_in(engine.settings(), &rules, &order, proposal).await?;
         crash::point();
-        let set = Box::new(change.proposed());
-        let reply = self
-            .engine
-            .send(turn.run, Input::Team(TeamInput::ProposeChange { turn: Some(turn), set }))
-            .await?;
+        let (by, set) = (Some(turn), Box::new(change.proposed()));
+        let proposed = Input::Team(TeamInput::ProposeChange { turn: by, set });
+        let reply = engine.send(turn.run, proposed).await?;
         if reply != Reply::Recorded {
             let id = change.id;
             let why = "its turn was over when it was proposed, or its run has too many open sets";

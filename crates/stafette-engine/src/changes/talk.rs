@@ -93,10 +93,10 @@ impl ChangeSets<'_> {
         workflow: Option<Workflow>,
         by: String,
     ) -> Result<Heard, EngineError> {
-        let id = change.id;
-        let mut last = self.engine.generations().last(run).await?;
+        let (engine, id) = (self.engine, change.id);
+        let mut last = engine.generations().last(run).await?;
         let state = loop {
-            let state = self.engine.state(last).await?;
+            let state = engine.state(last).await?;
             let can_hear = last == run || state.workflow.agents.contains_key(agent);
             if state.status().is_final() || !can_hear {
                 break state;
@@ -106,23 +106,20 @@ impl ChangeSets<'_> {
                 change = self.with(give).await?;
             }
             self.run_of_set(&change).await?;
-            match self.engine.send(last, spoken(id, comment)).await {
+            match engine.send(last, spoken(id, comment)).await {
                 Ok(Reply::Ignored(Ignored::NoListener)) => return Ok(Heard::Nobody),
                 Ok(_) => return Ok(Heard::Agent { run: last }),
                 // The run has ended in the meantime.
-                Err(EngineError::Over { .. })
-                    if self.engine.state(last).await?.status().is_final() =>
-                {
-                    last = self.engine.generations().last(last).await?;
+                Err(EngineError::Over { .. }) if engine.state(last).await?.status().is_final() => {
+                    last = engine.generations().last(last).await?;
                 }
                 Err(error) => return Err(error),
             }
         };
         let over = state.team.lineage.as_ref().and_then(|lineage| lineage.handed_over.as_ref());
         if over.is_some_and(|over| over.next.is_some()) {
-            self.engine.record(run, spoken(id, comment)).await?;
-            let after = self
-                .engine
+            engine.record(run, spoken(id, comment)).await?;
+            let after = engine
                 .generations()
                 .note(last, format!("About {id}: {}", comment.told()), by)
                 .await?;

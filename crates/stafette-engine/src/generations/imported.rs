@@ -23,12 +23,8 @@ pub(crate) async fn propose(engine: &Engine, run: &Run) -> Result<(), EngineErro
             let reason = "It was pending when another orchestrator left it".to_owned();
             let proposal = Proposal { changes, author, reason, ..Proposal::default() };
             let rules = run.workflow.change_rules();
-            engine
-                .changes()
-                .propose_foreign(proposal, rules)
-                .await
-                .map(drop)
-                .map_err(|e| e.to_string())
+            let proposed = engine.changes().propose_foreign(proposal, rules).await;
+            proposed.map(drop).map_err(|error| error.to_string())
         }
         Err(why) => Err(why),
     };

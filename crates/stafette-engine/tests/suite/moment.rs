@@ -124,17 +124,18 @@ async fn b_12_a_run_is_shown_as_it_was_after_any_of_its_events() {
     let folder = tempfile::tempdir().expect("a folder");
     let engine = open(&Flaky::new(), folder.path()).await;
     let run = start(&engine, workflow()).await.expect("a run");
-    let order =
-        engine.external().accept(run, HandoffId(1), "alice", None).await.expect("it is free");
+    let turns = engine.external();
+    let order = turns.accept(run, HandoffId(1), "alice", None).await.expect("it is free");
     // Enough for more than one snapshot.
     for _ in 0..300 {
         engine.send(run, Input::Pause { by: "me".into() }).await.expect("it goes on");
         engine.send(run, Input::Unpause { by: "me".into() }).await.expect("it is paused");
     }
-    engine.external().complete(order.key, result("done")).await.expect("it is hers");
+    turns.complete(order.key, result("done")).await.expect("it is hers");
     assert_eq!(end(&engine, run).await, "succeeded");
 
-    let events = engine.log().events(run, 0).await.expect("events");
+    let log = engine.log();
+    let events = log.events(run, 0).await.expect("events");
     let (mut feed, mut late) = (StateFeed::default(), StateFeed::default());
     let mut known = Map::new();
     let mut seen = BTreeMap::new();
@@ -142,8 +143,7 @@ async fn b_12_a_run_is_shown_as_it_was_after_any_of_its_events() {
         let changed = feed.change(&engine, stored).await.expect("readable").expect("new");
         merge(&mut known, &changed);
         seen.insert(stored.entry.seq, changed);
-        let (view, state) =
-            engine.log().moment(run, Some(stored.entry.seq)).await.expect("a moment");
+        let (view, state) = log.moment(run, Some(stored.entry.seq)).await.expect("a moment");
         assert_same(known.clone(), &whole(&view, &state), &format!("at {}", stored.entry.seq));
     }
     assert!(events.len() > 600);
@@ -154,11 +154,10 @@ async fn b_12_a_run_is_shown_as_it_was_after_any_of_its_events() {
     }
     assert_eq!(late.change(&engine, &events[300]).await.expect("readable"), None, "not twice");
 
-    let now = engine.log().moment(run, None).await.expect("a run");
-    assert_eq!(engine.log().moment(run, Some(events.len() as u64)).await.expect("the end"), now);
+    let now = log.moment(run, None).await.expect("a run");
+    assert_eq!(log.moment(run, Some(events.len() as u64)).await.expect("the end"), now);
     for wrong in [0, events.len() as u64 + 1] {
-        let error =
-            engine.log().moment(run, Some(wrong)).await.expect_err("there is no such event");
+        let error = log.moment(run, Some(wrong)).await.expect_err("there is no such event");
         let EngineError::NoEvent { seq, last, .. } = error else { panic!("{error}") };
         assert_eq!((seq, last), (wrong, events.len() as u64));
     }

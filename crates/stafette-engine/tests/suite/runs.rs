@@ -203,10 +203,8 @@ async fn a_feed_misses_nothing_and_repeats_nothing() {
     assert_eq!(seen, all.into_iter().map(|stored| stored.entry.name).collect::<Vec<_>>());
     let why = engine.explain().why(run, Some(HandoffId(1))).await.expect("an explanation");
     assert_eq!(why.legs.len(), 1);
-    assert!(matches!(
-        engine.explain().why(run, Some(HandoffId(9))).await,
-        Err(EngineError::NoHandoff { .. })
-    ));
+    let missing = engine.explain().why(run, Some(HandoffId(9))).await;
+    assert!(matches!(missing, Err(EngineError::NoHandoff { .. })));
 }
 
 #[tokio::test]
@@ -224,17 +222,8 @@ async fn whoever_has_read_an_event_finds_the_run_as_it_is_after_it() {
     });
     let read = tokio::time::timeout(PATIENCE, async {
         // Nobody is told to look, so it looks again and again.
-        while engine
-            .log()
-            .events(run, 0)
-            .await
-            .expect("readable")
-            .last()
-            .expect("an event")
-            .entry
-            .name
-            != "run_finished"
-        {
+        let last = async || engine.log().events(run, 0).await.expect("readable").pop();
+        while last().await.expect("an event").entry.name != "run_finished" {
             tokio::task::yield_now().await;
         }
     });
