@@ -7,21 +7,6 @@ use crate::{
 };
 
 impl Engine {
-    /// The generations of a team.
-    pub fn generations(&self) -> Generations<'_> {
-        Generations { engine: self }
-    }
-
-    /// Locks on files.
-    pub fn locks(&self) -> Locks<'_> {
-        Locks { engine: self }
-    }
-
-    /// The events and handoffs of runs, as any caller may see them.
-    pub fn log(&self) -> RunLog<'_> {
-        RunLog { engine: self }
-    }
-
     /// Changes of the project's own files.
     pub fn changes(&self) -> ChangeSets<'_> {
         ChangeSets { engine: self }
@@ -35,6 +20,21 @@ impl Engine {
     /// Turns that programs take which the daemon does not start.
     pub fn external(&self) -> ExternalTurns<'_> {
         ExternalTurns { engine: self }
+    }
+
+    /// The generations of a team.
+    pub fn generations(&self) -> Generations<'_> {
+        Generations { engine: self }
+    }
+
+    /// Locks on files.
+    pub fn locks(&self) -> Locks<'_> {
+        Locks { engine: self }
+    }
+
+    /// The events and handoffs of runs, as any caller may see them.
+    pub fn log(&self) -> RunLog<'_> {
+        RunLog { engine: self }
     }
 
     /// Agents that report from their sessions.
