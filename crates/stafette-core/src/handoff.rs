@@ -221,11 +221,15 @@ impl State {
 }
 
 /// The path of a request: the parties that held it, and the rounds in each declared loop. Bounded
-/// by the workflow: no party is listed twice, and there is one lap per loop.
+/// by the workflow: no party is in it twice, and there is one lap per loop.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Trail {
-    /// All parties that have held the request, oldest first; rounds of a loop add no entries.
+    /// The parties that have held the request, oldest first; rounds of a loop add no entries.
     pub held_by: Vec<Party>,
+    /// The parties that rounds of a loop have left out, each with the place in `held_by` from which on
+    /// others have held the request since.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub passed: BTreeMap<Party, usize>,
     /// The loop that the request is in, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<String>,

@@ -46,23 +46,23 @@ pub(crate) fn extend(run: &Run, proposal: &Proposal, by_person: bool) -> Result<
         return Err(Refusal::Cycle { path });
     }
     let declared = shared_loop(run, &offer.from, &offer.to);
-    let before = trail.held_by.iter().position(|party| *party == offer.to);
-    if let Some(start) = before {
-        let cycle = &trail.held_by[start..];
-        let meant = declared.is_some_and(|l| cycle.iter().all(|party| is_in(l, party)));
+    let held = trail.held_by.iter().position(|party| *party == offer.to);
+    // The parties from here on had the work since the target had it.
+    if let Some(start) = held.or(trail.passed.get(&offer.to).copied()) {
+        let since = trail.held_by.get(start..).unwrap_or_default();
+        let meant = declared.is_some_and(|l| since.iter().all(|party| is_in(l, party)));
         if !meant && !by_person {
-            let path = cycle.iter().chain([&offer.to]).cloned().collect();
+            let first = held.is_none().then_some(&offer.to);
+            let path = first.into_iter().chain(since).chain([&offer.to]).cloned().collect();
             return Err(Refusal::Cycle { path });
         }
-        // The lap keeps the members of the cycle.
-        trail.held_by.truncate(start);
     }
-    // Only the lap keeps the members of a cycle; they have had the work nonetheless.
-    let went_round = trail.laps.values().any(|lap| lap.visits.contains_key(&offer.to));
-    if before.is_none() && declared.is_none() && went_round && !by_person {
-        let path = trail.held_by.iter().chain([&offer.to]).cloned().collect();
-        return Err(Refusal::Cycle { path });
+    if let Some(start) = held {
+        trail.passed.values_mut().for_each(|since| *since = start.min(*since));
+        let dropped: Vec<Party> = trail.held_by.drain(start..).skip(1).collect();
+        trail.passed.extend(dropped.into_iter().map(|party| (party, start)));
     }
+    trail.passed.remove(&offer.to);
     trail.within = declared.map(|declared| declared.name.clone());
     if let Some(declared) = declared {
         let lap = trail.laps.remove(&declared.name);

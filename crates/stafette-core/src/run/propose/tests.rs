@@ -203,7 +203,17 @@ fn s2_05_a_way_round_a_loop_is_not_forgotten_outside_of_it() {
     for (at, to) in (1..).zip(["b", "a", "c", "b"]) {
         story.hands(h(at), vec![pass(to)]);
     }
-    assert_eq!(refusals(&story), ["Circular handoff detected: a → c → b and no loop declares it"]);
+    let refused = ["Circular handoff detected: b → a → c → b and no loop declares it"];
+    assert_eq!(refusals(&story), refused);
+    // Nor is it when the last step is in another loop.
+    let other = "between = [\"a\", \"b\"], max_rounds = 9 },
+                 { name = \"two\", between = [\"b\", \"c\"], max_rounds = 9 }";
+    let two = one.replace("between = [\"a\", \"b\"], max_rounds = 9 }", other);
+    let mut story = Story::new(&two);
+    for (at, to) in (1..).zip(["b", "a", "c", "b"]) {
+        story.hands(h(at), vec![pass(to)]);
+    }
+    assert_eq!(refusals(&story), refused);
 }
 
 #[test]
