@@ -150,6 +150,13 @@ pub enum ChangeStatus {
 }
 
 impl ChangeStatus {
+    /// True if nothing was decided about the change yet.
+    #[must_use]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+    pub fn is_pending(&self) -> bool {
+        *self == ChangeStatus::Pending
+    }
+
     /// True if the change is currently applied to the project.
     #[must_use]
     pub fn is_in(self) -> bool {
@@ -448,6 +455,7 @@ impl Change {
             count: self.edits.len(),
             files: self.edits.iter().take(FILES_TOLD).map(note).collect(),
             gates: self.gates.iter().take(FILES_TOLD).cloned().collect(),
+            status: self.status,
         }
     }
 

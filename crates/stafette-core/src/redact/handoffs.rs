@@ -207,6 +207,7 @@ impl Redact for ProposedSet {
             count: _,
             files,
             gates,
+            status: _,
         } = self;
         reason.redact(redactor);
         files.redact(redactor);

@@ -75,6 +75,9 @@ pub struct ProposedSet {
     /// The gates that a person has to approve.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<Gate>,
+    /// Its status so far: a run may hear of a set later than others decide about it.
+    #[serde(default, skip_serializing_if = "ChangeStatus::is_pending")]
+    pub status: ChangeStatus,
 }
 
 /// A set was proposed, or revised if its revision is not the first.
@@ -572,8 +575,9 @@ impl ChangeProposed {
                 revision: set.revision,
                 count: set.count,
                 gates: set.gates.clone(),
-                status: ChangeStatus::Pending,
-                asks: !set.gates.is_empty() || run.workflow.changes.ask_always,
+                status: set.status,
+                asks: set.status.is_pending()
+                    && (!set.gates.is_empty() || run.workflow.changes.ask_always),
                 ordered: None,
                 ordered_by: None,
                 ordered_at: 0,

@@ -174,6 +174,7 @@ fn inputs() -> Vec<Input> {
             after: Some(digest()),
         }],
         gates: vec![Gate { kind: GateKind::Deletion, file: path() }],
+        status: ChangeStatus::Pending,
     };
     let comment = Comment {
         by: by(),

@@ -18,6 +18,7 @@ fn set(revision: u32, deletes: bool) -> Box<ProposedSet> {
         count: 1,
         files: vec![FileNote { file, action, from: None, before: None, after: None }],
         gates: if deletes { vec![gate] } else { Vec::new() },
+        status: ChangeStatus::Pending,
     })
 }
 
@@ -159,6 +160,17 @@ fn what_is_decided_elsewhere_takes_its_question_along_and_late_sets_are_not_take
     story.input(crate::TeamInput::ProposeChange { turn: Some(late), set: set(2, true) });
     says(&mut story, "too late to go back, yet it is kept");
     assert_eq!(story.log.len(), before + 1);
+}
+
+#[test]
+fn b_01_a_set_that_is_heard_of_late_has_the_status_that_it_got_meanwhile() {
+    let mut story = Story::new(RELAY);
+    story.accept(h(1));
+    let late = Box::new(ProposedSet { status: ChangeStatus::Failed, ..*set(1, true) });
+    story.input(crate::TeamInput::ProposeChange { turn: None, set: late });
+    assert_eq!(story.run.team.changes[&C1].status, ChangeStatus::Failed);
+    story.done(h(1));
+    assert_eq!(story.status(), Status::Succeeded, "nobody is asked about it");
 }
 
 #[test]
