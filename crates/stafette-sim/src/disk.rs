@@ -103,7 +103,16 @@ impl Disk {
     }
 
     pub(crate) fn entries_after(&self, run: RunId, seq: u64) -> Vec<Stored> {
-        at_once(self.store.entries(run, seq, usize::MAX)).and_then(Result::ok).unwrap_or_default()
+        let mut all: Vec<Stored> = Vec::new();
+        loop {
+            // A page is bounded in bytes.
+            let last = all.last().map_or(seq, |stored| stored.entry.seq);
+            let page = at_once(self.store.entries(run, last, usize::MAX)).and_then(Result::ok);
+            match page.filter(|page| !page.is_empty()) {
+                Some(page) => all.extend(page),
+                None => return all,
+            }
+        }
     }
 
     pub(crate) fn row(&self, run: RunId) -> Option<RunRow> {
