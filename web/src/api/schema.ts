@@ -2940,11 +2940,18 @@ export interface components {
         };
         /**
          * @description The path of a request: the parties that held it, and the rounds in each declared loop. Bounded
-         *     by the workflow: no party is listed twice, and there is one lap per loop.
+         *     by the workflow: no party is in it twice, and there is one lap per loop.
          */
         Trail: {
-            /** @description All parties that have held the request, oldest first; rounds of a loop add no entries. */
+            /** @description The parties that have held the request, oldest first; rounds of a loop add no entries. */
             held_by: components["schemas"]["Party"][];
+            /**
+             * @description The parties that rounds of a loop have left out, each with the place in `held_by` from which on
+             *     others have held the request since.
+             */
+            passed?: {
+                [key: string]: number;
+            };
             /** @description The loop that the request is in, if any. */
             within?: string | null;
             /** @description The progress in each loop so far, by the loop's name. */
@@ -6626,6 +6633,8 @@ export interface components {
             files: components["schemas"]["FileNote"][];
             /** @description The gates that a person has to approve. */
             gates?: components["schemas"]["Gate"][];
+            /** @description Its status so far: a run may hear of a set later than others decide about it. */
+            status?: components["schemas"]["ChangeStatus"];
         };
         /** @description A comment was made on a set. */
         ChangeCommented: {
