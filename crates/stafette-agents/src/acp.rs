@@ -25,8 +25,6 @@ use tokio::time::{
     Instant, Interval, MissedTickBehavior, interval_at, sleep_until, timeout, timeout_at,
 };
 
-pub use memory::forget;
-
 use crate::exec::DRAIN;
 use crate::process::Group;
 use crate::receipts::Receipts;

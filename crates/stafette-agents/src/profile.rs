@@ -18,12 +18,12 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stafette_config::{Diagnostic, Spans};
+use stafette_config::Diagnostic;
 use stafette_core::workflow::{Agent, PermissionLevel, PromptVia, Runner};
 use stafette_core::{Failure, FailureKind, Millis, Time};
 
 pub use dialog::{Answer, Dialog, Press};
-pub use library::{Broken, Library, installed, on_path};
+pub use library::{Broken, Library, on_path};
 pub use mcp::{McpServer, McpSetup, config_file};
 pub(crate) use mcp::{knows_tools, lay, server, setup};
 pub use price::{Price, Rate};
@@ -396,12 +396,6 @@ impl Profile {
         let (profile, spans) = stafette_config::document::<Profile>(text)?;
         let mistakes = check::check(&profile, &spans);
         if mistakes.is_empty() { Ok(profile) } else { Err(mistakes) }
-    }
-
-    /// All mistakes in a profile that was built in code, and not read.
-    #[must_use]
-    pub fn check(&self) -> Vec<Diagnostic> {
-        check::check(self, &Spans::default())
     }
 
     /// The command for a runner, with its placeholders.

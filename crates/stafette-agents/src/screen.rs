@@ -12,7 +12,7 @@
 //! - A frame counts once, by its content: a redraw is not a second frame. [`Screen::next_turn`]
 //!   lets the same frame count again, when it is no longer on the screen.
 //! - Everything on a screen can be forged by any text that is shown there, so frames are
-//!   [`Tier::Bare`] unless a verifier confirms their signature.
+//!   [`Tier::Bare`] here: who has the session's secret may find them signed.
 
 mod decoder;
 mod history;
@@ -121,13 +121,6 @@ impl Screen {
             decoder: Decoder::default(),
             watch: Watch::new(word, rows),
         })
-    }
-
-    /// Lets `verifier` check the signatures of frames.
-    #[must_use]
-    pub fn verified_by(mut self, verifier: impl Fn(&Frame) -> bool + Send + 'static) -> Self {
-        self.watch.verifier = Some(Box::new(verifier));
-        self
     }
 
     /// Keeps rows that leave the screen, at most `limit` bytes of them.

@@ -330,13 +330,6 @@ impl Terminal {
         self.board.facts().view.snapshot(0)
     }
 
-    /// The content that it shows now, and at most `limit` bytes of the rows that have left the
-    /// screen.
-    #[must_use]
-    pub fn snapshot_with_history(&self, limit: usize) -> Snapshot {
-        self.board.facts().view.snapshot(limit)
-    }
-
     /// Everything from now on: a snapshot first, or the bytes after `after` when they are still
     /// there.
     #[must_use]
@@ -355,27 +348,12 @@ impl Terminal {
         self.board.facts().view.screen.line()
     }
 
-    /// The state of its session.
-    #[must_use]
-    pub fn state(&self) -> State {
-        self.board.facts().status.state
-    }
-
     /// Types bytes as they are. Returns when the program's terminal has taken them.
     ///
     /// # Errors
     /// When no program is there to take them.
     pub async fn write(&self, bytes: Vec<u8>) -> Result<(), InputError> {
         self.type_in(Text::Keys(bytes)).await.map(drop)
-    }
-
-    /// Types a text: in brackets when the program has asked for them, otherwise in a form in which
-    /// no line break submits it too early.
-    ///
-    /// # Errors
-    /// When no program is there to take it.
-    pub async fn paste(&self, text: &str) -> Result<(), InputError> {
-        self.type_in(Text::Pasted(text.to_owned())).await.map(drop)
     }
 
     /// Types a text and returns when it is visible; tries it twice.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::run::permission::Permit;
 use crate::run::tell::TurnReport;
@@ -387,11 +386,5 @@ impl Handoff {
             State::Blocked { on } => on.is_empty(),
             _ => false,
         }
-    }
-
-    /// Returns a value that the taker was given.
-    #[must_use]
-    pub fn input(&self, key: &str) -> Option<&Value> {
-        self.inputs.get(key)
     }
 }

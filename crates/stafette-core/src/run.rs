@@ -42,7 +42,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::handoff::{Outcome, Response, State};
+use crate::handoff::State;
 use crate::team::order::Order;
 use crate::team::{self, Team};
 use crate::trace::Traceparent;
@@ -392,21 +392,6 @@ impl Run {
     #[must_use]
     pub fn handoff(&self, id: HandoffId) -> Option<&Handoff> {
         self.handoffs.get(&id).map(|handoff| &**handoff)
-    }
-
-    /// Returns the current answer to a handoff: `escalated` for an open question, its own answer
-    /// for a closed handoff, and `None` for anything else.
-    #[must_use]
-    pub fn response(&self, id: HandoffId) -> Option<Response> {
-        let handoff = self.handoff(id)?;
-        match &handoff.state {
-            State::Closed(closing) => Some(closing.response.clone()),
-            State::Asked { .. } => Some(Response {
-                recommendations: escalate::recommendations(),
-                ..Response::new(Party::Human, Outcome::Escalated)
-            }),
-            _ => None,
-        }
     }
 
     /// True if `turn` is the open turn of its handoff.

@@ -304,31 +304,6 @@ impl Constitution {
     }
 }
 
-/// The effect of a proposal on one goal.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Effect {
-    /// The id of the goal.
-    pub goal: String,
-    /// The weight of the goal among the others; greater than 0.
-    pub weight: f64,
-    /// The size of the effect, from -1 (makes the goal impossible) to 1 (reaches it).
-    pub effect: f64,
-}
-
-/// Returns the alignment of a proposal with the goals that it touches, from 0 (against all of them)
-/// through 0.5 (neutral) to 1. A proposal that touches no goal gets 0. Values that are not numbers
-/// are ignored, values out of range are clamped.
-#[must_use]
-pub fn alignment(effects: &[Effect]) -> f64 {
-    let usable = effects.iter().filter(|effect| effect.weight > 0.0 && effect.effect.is_finite());
-    let (mut sum, mut weights) = (0.0, 0.0);
-    for effect in usable.filter(|effect| effect.weight.is_finite()) {
-        sum += effect.weight * effect.effect.clamp(-1.0, 1.0);
-        weights += effect.weight;
-    }
-    if weights > 0.0 { ((sum / weights + 1.0) / 2.0).clamp(0.0, 1.0) } else { 0.0 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -413,15 +388,5 @@ mod tests {
                 "the alignment must be a number from 0 to 1"
             ]
         );
-    }
-
-    #[test]
-    fn s1_07_alignment_weighs_the_goals_that_are_touched() {
-        let effect = |weight, effect| Effect { goal: "g".into(), weight, effect };
-        assert_eq!(alignment(&[]), 0.0);
-        assert_eq!(alignment(&[effect(2.0, 1.0)]), 1.0);
-        assert_eq!(alignment(&[effect(1.0, -7.0)]), 0.0);
-        assert_eq!(alignment(&[effect(3.0, 1.0), effect(1.0, -1.0)]), 0.75);
-        assert_eq!(alignment(&[effect(f64::NAN, 1.0), effect(1.0, f64::NAN)]), 0.0);
     }
 }

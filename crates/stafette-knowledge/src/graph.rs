@@ -32,7 +32,7 @@ pub use entity::{
     Decision, DecisionStatus, Discussion, Entity, Goal, Handoff, InsightNode, Label, Task,
     TaskStatus,
 };
-pub use exchange::{ExchangeError, Exchanged, FORMAT, check, export, import};
+pub use exchange::{Exchanged, FORMAT, check};
 pub use mirror::Mirror;
 pub use queued::{Condition, MOST_WAITING, Queued, SetAside};
 pub use relation::{Link, Relation};

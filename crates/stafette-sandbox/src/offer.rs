@@ -112,18 +112,3 @@ impl Offer {
         offer
     }
 }
-
-impl fmt::Display for Offer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let yes = |is: bool| if is { "yes" } else { "no" };
-        writeln!(f, "  files (Landlock): {}", yes(self.files))?;
-        writeln!(f, "  TCP ports (Landlock): {}", yes(self.network))?;
-        writeln!(f, "  signals and abstract sockets (Landlock): {}", yes(self.scope))?;
-        writeln!(f, "  sockets in folders (Landlock): {}", yes(self.sockets))?;
-        writeln!(f, "  system calls (seccomp): {}", yes(self.calls))?;
-        match &self.bubblewrap {
-            Some(path) => writeln!(f, "  bubblewrap: {}", path.display()),
-            None => writeln!(f, "  bubblewrap: no"),
-        }
-    }
-}

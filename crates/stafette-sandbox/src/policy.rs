@@ -1,11 +1,8 @@
 //! The permissions of an agent, as data.
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-
-use crate::Offer;
 
 /// The use of a sandbox: `sandbox = "auto"`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -296,35 +293,6 @@ impl Policy {
         // A program's own state may be among the keys: it needs its login to run.
         policy.hidden.retain(|hidden| !state.iter().any(|state| hidden.starts_with(state)));
         policy
-    }
-
-    /// Returns a text about what the policy allows, and what this system can enforce of it.
-    #[must_use]
-    pub fn explain(&self, offer: &Offer) -> String {
-        let mut text = String::new();
-        let mut part = |title: &str, paths: &[PathBuf]| {
-            let there: Vec<&PathBuf> = paths.iter().filter(|path| path.exists()).collect();
-            let _ = writeln!(text, "{title}:");
-            for path in &there {
-                let _ = writeln!(text, "  {}", path.display());
-            }
-            if there.is_empty() {
-                let _ = writeln!(text, "  –");
-            }
-        };
-        part("may change", &self.write);
-        part("may read", &self.read);
-        part("may connect to", &self.sockets);
-        part("may not connect to", &self.closed);
-        part("must not change", &self.pinned);
-        part("must not see", &self.hidden);
-        let network = match &self.network {
-            Network::Open => "everywhere".to_owned(),
-            Network::Ports(ports) => format!("TCP ports {ports:?}"),
-        };
-        let _ = writeln!(text, "may reach: {network}");
-        let _ = write!(text, "the system offers:\n{offer}");
-        text
     }
 
     /// True if a path is inside a writable folder.

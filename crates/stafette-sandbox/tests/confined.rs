@@ -471,13 +471,9 @@ fn b_08_what_cannot_be_enforced_is_said_and_strict_refuses() {
 }
 
 #[test]
-fn b_08_a_policy_says_what_it_allows_and_what_holds() {
+fn b_08_a_report_does_not_claim_what_the_system_lacks() {
     for world in World::both() {
         let offer = Offer::look();
-        let text = world.policy.explain(&offer);
-        assert!(text.contains("must not see:") && text.contains(".ssh"), "{text}");
-        let files = if offer.files { "files (Landlock): yes" } else { "files (Landlock): no" };
-        assert!(text.contains(files), "{text}");
         let (_, report) = world.run(Mode::Auto, "true");
         if offer.bubblewrap.is_none() && !offer.files {
             assert!(matches!(report.files, Enforced::Not(_)), "{report}");

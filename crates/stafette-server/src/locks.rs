@@ -440,6 +440,6 @@ pub(crate) fn refused(refusal: &Refusal) -> (u16, &'static str) {
 pub(crate) fn in_the_way(conflict: &Conflict) -> (u16, &'static str) {
     match conflict {
         Conflict::Locked { .. } => (423, "locked"),
-        Conflict::Lost { .. } | Conflict::NotCovered { .. } => (409, "lock_lost"),
+        Conflict::Lost { .. } => (409, "lock_lost"),
     }
 }

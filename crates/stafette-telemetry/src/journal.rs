@@ -9,16 +9,6 @@ use crate::book::{About, Fact};
 
 pub use file::Journal;
 
-/// The six event names of the protocol.
-pub const WORDS: [&str; 6] = [
-    "agent_started",
-    "agent_completed",
-    "handoff_created",
-    "handoff_accepted",
-    "error_occurred",
-    "escalation_triggered",
-];
-
 /// Returns the log lines of a fact. `position` is the event's number over all runs.
 #[must_use]
 pub fn lines(position: u64, run: RunId, at: Time, fact: &Fact) -> Vec<Value> {

@@ -10,9 +10,6 @@ use thiserror::Error;
 /// there has to be a limit.
 pub const MAX_BYTES: usize = 64_000;
 
-/// The name of the vocabulary, for programs that want to repeat the count.
-pub const VOCABULARY: &str = "o200k_base";
-
 /// A text that is too long to be counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error("{bytes} bytes are too many to count the tokens of; at most {MAX_BYTES} are")]

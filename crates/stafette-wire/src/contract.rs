@@ -210,30 +210,3 @@ pub struct HandoffDecision {
     #[serde(flatten)]
     pub extra: Fields,
 }
-
-impl HandoffDecision {
-    /// Creates a decision to continue without help.
-    #[must_use]
-    pub fn proceed(confidence: f64) -> Self {
-        HandoffDecision {
-            can_handle: true,
-            confidence: Share::new(confidence),
-            handoff_to: None,
-            reason: None,
-            missing_inputs: None,
-            extra: Fields::new(),
-        }
-    }
-
-    /// Creates a decision to request the missing inputs first.
-    #[must_use]
-    pub fn ask(to: Party, confidence: f64, reason: &str, missing: Vec<String>) -> Self {
-        HandoffDecision {
-            can_handle: false,
-            handoff_to: Some(to),
-            reason: Some(reason.to_owned()),
-            missing_inputs: Some(missing),
-            ..Self::proceed(confidence)
-        }
-    }
-}

@@ -6,7 +6,6 @@
 //!
 //! - [`Scanner`] finds frames in bytes, however they are split into reads.
 //! - [`Signal`] is the meaning of a frame: READY, HANDOFF, ERROR, or something else.
-//! - [`offer()`] and [`frame_of`] translate a HANDOFF to the model and back.
 //!
 //! Invariants:
 //! - The frames found, and their offsets, do not depend on how the stream is split.
@@ -14,7 +13,6 @@
 //! - Each byte is inspected a bounded number of times, whatever arrives.
 
 mod candidate;
-mod handoff;
 mod scanner;
 mod signal;
 
@@ -24,7 +22,6 @@ use std::str::FromStr;
 use serde_json::Value;
 use thiserror::Error;
 
-pub use handoff::{frame_of, offer};
 pub use scanner::Scanner;
 pub use signal::{BadSignal, Code, Handoff, HandoffNote, NotACode, Problem, Ready, Signal};
 

@@ -182,14 +182,6 @@ pub struct PhaseResponse {
     pub extra: Fields,
 }
 
-impl PhaseResponse {
-    /// Returns the phase that is answered.
-    #[must_use]
-    pub fn phase(&self) -> Phase {
-        self.findings.phase()
-    }
-}
-
 /// The progress of a phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

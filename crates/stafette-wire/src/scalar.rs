@@ -45,14 +45,6 @@ impl From<Time> for Stamp {
 #[serde(transparent)]
 pub struct Id(pub String);
 
-impl Id {
-    /// Returns the UUID, if the text is a valid one.
-    #[must_use]
-    pub fn uuid(&self) -> Option<Uuid> {
-        self.0.parse().ok()
-    }
-}
-
 impl From<Uuid> for Id {
     fn from(uuid: Uuid) -> Self {
         Id(uuid.to_string())
@@ -126,20 +118,6 @@ impl From<Millis> for Measure {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Share(pub Number);
-
-impl Share {
-    /// Creates the share nearest to `part`; zero if it is not a number.
-    #[must_use]
-    pub fn new(part: f64) -> Self {
-        Share(Number::from_f64(part.clamp(0.0, 1.0)).unwrap_or_else(|| 0.into()))
-    }
-
-    /// Returns the share as a number.
-    #[must_use]
-    pub fn get(&self) -> f64 {
-        self.0.as_f64().unwrap_or_default()
-    }
-}
 
 fn whole(number: &Number) -> u64 {
     // A float that is out of range becomes the nearest end of the range.

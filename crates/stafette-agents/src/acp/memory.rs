@@ -1,6 +1,6 @@
 //! Remembers the session of an agent, for its next turn in the same run and for after a crash.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
@@ -84,11 +84,6 @@ impl Memory {
 
 fn place(scratch: &Path, run: RunId, agent: &AgentName) -> PathBuf {
     scratch.join("sessions").join(run.to_string()).join(format!("{agent}.json"))
-}
-
-/// Forgets all sessions of a run that has ended.
-pub fn forget(scratch: &Path, run: RunId) {
-    drop(fs::remove_dir_all(scratch.join("sessions").join(run.to_string())));
 }
 
 #[cfg(test)]

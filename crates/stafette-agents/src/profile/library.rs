@@ -159,12 +159,6 @@ impl Library {
     }
 }
 
-/// The profiles of this user and project whose program is installed.
-#[must_use]
-pub fn installed(project: Option<&Path>) -> Vec<Profile> {
-    Library::of(project).installed().cloned().collect()
-}
-
 /// The path of a program.
 #[must_use]
 pub fn on_path(program: &str) -> Option<PathBuf> {

@@ -140,20 +140,6 @@ fn s1_02_endless_lines_and_noise_take_bounded_memory() {
 }
 
 #[test]
-fn b_07_a_frame_on_a_screen_is_bare_unless_its_signature_is_vouched_for() {
-    let good = |frame: &Frame| frame.seal().is_some_and(|seal| seal.mac == "good");
-    let mut screen = screen(80, 24).verified_by(good);
-    let text = concat!(
-        "<<<ODEI:A;s=x;n=1;m=good:1>>>\r\n",
-        "<<<ODEI:B;s=x;n=2;m=bad:1>>>\r\n",
-        "<<<ODEI:C:1>>>"
-    );
-    let tiers: Vec<Tier> =
-        screen.feed(text.as_bytes()).iter().map(|sighting| sighting.tier).collect();
-    assert_eq!(tiers, [Tier::Signed, Tier::Bare, Tier::Bare]);
-}
-
-#[test]
 fn s1_15_the_last_screen_can_be_kept() {
     let mut screen = screen(20, 5);
     feed(&mut screen, "one\r\n\x1b[1mtwo\x1b[0m");

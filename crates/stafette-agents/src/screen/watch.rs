@@ -17,9 +17,6 @@ use super::{Sighting, Tier};
 /// The number of frames that are remembered, so that a redraw is not a second frame.
 const SEEN_LIMIT: usize = 16 * 1024;
 
-/// Returns true if a signed frame's signature is valid.
-pub(super) type Verifier = Box<dyn Fn(&Frame) -> bool + Send>;
-
 /// The rows that are searched together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Look {
@@ -30,7 +27,6 @@ enum Look {
 }
 
 pub(super) struct Watch {
-    pub(super) verifier: Option<Verifier>,
     pub(super) history: History,
     word: Word,
     whole: Whole,
@@ -60,7 +56,6 @@ impl fmt::Debug for Watch {
 impl Watch {
     pub(super) fn new(word: Word, rows: usize) -> Self {
         Watch {
-            verifier: None,
             history: History::default(),
             word,
             whole: Whole::Throughout,
@@ -253,13 +248,7 @@ impl Watch {
         if !self.seen.insert(&frame) {
             return;
         }
-        let vouched = |verifier: &Verifier| frame.seal().is_some() && verifier(&frame);
-        let tier = match &self.verifier {
-            Some(verifier) if vouched(verifier) => Tier::Signed,
-            _ => Tier::Bare,
-        };
-        let offset = self.offset;
-        self.sightings.push(Sighting { frame, offset, tier });
+        self.sightings.push(Sighting { frame, offset: self.offset, tier: Tier::Bare });
     }
 }
 

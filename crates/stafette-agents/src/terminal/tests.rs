@@ -114,8 +114,9 @@ async fn b_06_a_hundred_kilobytes_of_many_lines_arrive_intact() {
 async fn b_06_a_program_that_asks_for_brackets_gets_them() {
     let script = "stty raw -echo; printf '\\033[?2004h'; head -c 25 > got; printf seen";
     let world = World::new(script).await;
-    world.until("ready", |terminal| terminal.state() == State::Ready).await;
-    world.terminal.paste("one\ntwo\x1b[201~x").await.unwrap();
+    world.until("ready", |terminal| terminal.status().state == State::Ready).await;
+    let text = Text::Pasted("one\ntwo\x1b[201~x".to_owned());
+    world.terminal.type_in(text).await.unwrap();
     world.shows("seen").await;
     assert_eq!(world.read("got"), "\x1b[200~one\rtwo[201~x\x1b[201~");
 }
@@ -125,7 +126,7 @@ async fn b_06_a_text_that_is_not_seen_is_tried_twice_and_not_sent_off() {
     let script = "stty raw -echo; printf '\\033[?2004h'; exec cat > got";
     let setup = Setup { arrival: Duration::from_millis(100), ..quick() };
     let world = World::with(script, &setup).await;
-    world.until("ready", |terminal| terminal.state() == State::Ready).await;
+    world.until("ready", |terminal| terminal.status().state == State::Ready).await;
     assert_eq!(world.terminal.paste_seen("do it").await, Err(InputError::Unseen));
     let once = "\x1b[200~do it\x1b[201~";
     world.writes("got", &format!("{once}\x15{once}")).await;
@@ -136,7 +137,7 @@ async fn b_06_a_text_that_is_not_seen_is_tried_twice_and_not_sent_off() {
 #[tokio::test]
 async fn b_06_nothing_can_be_typed_into_a_program_that_is_gone() {
     let world = World::new("exit 0").await;
-    world.until("ended", |terminal| terminal.state() == State::Ended).await;
+    world.until("ended", |terminal| terminal.status().state == State::Ended).await;
     assert_eq!(world.terminal.write(b"x".to_vec()).await, Err(InputError::Gone));
     assert_eq!(world.terminal.paste_seen("x").await, Err(InputError::Gone));
     world.terminal.end().await;
@@ -165,9 +166,9 @@ async fn s1_15_a_killed_program_is_noticed_with_its_last_screen_and_started_agai
     let note = status.note.unwrap();
     assert!(note.starts_with("died (killed by signal 9), starts again in"), "{note}");
     assert!(note.contains(&format!("last screen:\nlife {}", pid.as_raw_pid())), "{note}");
-    world.until("ready", |terminal| terminal.state() == State::Ready).await;
+    world.until("ready", |terminal| terminal.status().state == State::Ready).await;
     world.terminal.end().await;
-    assert_eq!((world.terminal.state(), world.terminal.status().pid), (State::Ended, None));
+    assert_eq!((world.terminal.status().state, world.terminal.status().pid), (State::Ended, None));
 }
 
 #[tokio::test]
@@ -175,7 +176,7 @@ async fn s1_15_a_program_that_exits_at_once_ten_times_is_given_up() {
     let mut setup = quick();
     setup.patience.restarts = 9;
     let world = World::with("echo life >> lives; echo no key; exit 3", &setup).await;
-    world.until("given up", |terminal| terminal.state() == State::Crashed).await;
+    world.until("given up", |terminal| terminal.status().state == State::Crashed).await;
     assert_eq!(world.read("lives").lines().count(), 10);
     let status = world.terminal.status();
     let expected = "died 10 times in a row (exit status 3) and is not started again; \
@@ -247,7 +248,7 @@ async fn s1_16_whoever_is_slow_gets_a_fresh_snapshot() {
     let mut drawing = world.terminal.subscribe(None);
     let Some(Piece::Snapshot(start)) = drawing.next().await else { panic!() };
     world.terminal.submit().await.unwrap();
-    world.until("ended", |terminal| terminal.state() == State::Ended).await;
+    world.until("ended", |terminal| terminal.status().state == State::Ended).await;
     let Some(Piece::Snapshot(fresh)) = drawing.next().await else { panic!() };
     assert!(fresh.seq > start.seq + 400_000);
     assert!(fresh.dump.contains("end"));
@@ -259,7 +260,7 @@ async fn s1_16_whoever_is_slow_gets_a_fresh_snapshot() {
 #[tokio::test]
 async fn b_12_what_a_terminal_showed_can_be_played_back() {
     let world = World::new("printf 'one\\r\\n\\033[1mtwo'; exit 0").await;
-    world.until("ended", |terminal| terminal.state() == State::Ended).await;
+    world.until("ended", |terminal| terminal.status().state == State::Ended).await;
     world.terminal.end().await;
     let recording = Recording::read(&world.home.path().join("a.cast")).unwrap();
     let last = recording.screen_at(recording.length()).unwrap();
@@ -274,9 +275,9 @@ async fn s1_03_a_ready_frame_makes_it_ready_and_silence_does_not() {
         "printf '<<<ODEI:READY:{\"stage\":\"a\"}>>>'; while :; do printf .; sleep 0.001; done",
     )
     .await;
-    world.until("ready", |terminal| terminal.state() == State::Ready).await;
+    world.until("ready", |terminal| terminal.status().state == State::Ready).await;
     let mut setup = quick();
     setup.patience.ready_timeout = Duration::from_millis(30);
     let world = World::with("sleep 1000", &setup).await;
-    world.until("not ready", |terminal| terminal.state() == State::NotReady).await;
+    world.until("not ready", |terminal| terminal.status().state == State::NotReady).await;
 }

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{Holder, Lock, LockId, Locks, Mode};
+use super::{Holder, Lock, LockId, Locks};
 use crate::Time;
 
 /// A write that is not allowed.
@@ -26,31 +26,9 @@ pub enum Conflict {
         /// The fencing number that was presented.
         fence: u64,
     },
-    /// The lock with that number covers other paths, or is for reading only.
-    #[error("the lock with the fencing number {fence} does not allow writing {path}")]
-    NotCovered {
-        /// The path that was to be written.
-        path: String,
-        /// The fencing number that was presented.
-        fence: u64,
-    },
 }
 
 impl Locks {
-    /// Returns the lock with this fencing number if `path` may be written with it: it is held, its
-    /// lease has not ended, and it covers the path.
-    ///
-    /// # Errors
-    /// One of these conditions does not hold.
-    pub fn check(&self, now: Time, path: &str, fence: u64) -> Result<&Lock, Conflict> {
-        let lock = self.fenced(now, fence).ok_or(Conflict::Lost { fence })?;
-        let covers = lock.claim.patterns.iter().any(|pattern| pattern.covers(path));
-        match covers && lock.claim.mode == Mode::Exclusive {
-            true => Ok(lock),
-            false => Err(Conflict::NotCovered { path: path.to_owned(), fence }),
-        }
-    }
-
     /// Checks that `holder` may write all of these paths: no other holder has a lock on any of
     /// them, and the lock with the fencing number, if one is presented, is still theirs.
     ///

@@ -129,17 +129,17 @@ fn s5_04_a_lock_lasts_thirty_minutes_unless_it_is_renewed() {
 fn s5_04_an_expired_lock_is_taken_over_and_its_holder_cannot_write_any_more() {
     let mut story = Story::new();
     let old = story.takes("ada", "src/**");
-    story.locks.check(story.now, "src/a.rs", old.fence).expect("ada may write");
+    let writes = |story: &Story, name, fence| {
+        story.locks.may_write(story.now, &Holder::person(name), ["src/a.rs"], Some(fence))
+    };
+    writes(&story, "ada", old.fence).expect("ada may write");
     // Ada pauses; no tick arrives until Bob does.
     story.now = Time(31 * MINUTE);
-    assert!(story.locks.check(story.now, "src/a.rs", old.fence).is_err(), "the lease alone tells");
+    assert!(writes(&story, "ada", old.fence).is_err(), "the lease alone tells");
     let new = story.takes("bob", "src/a.rs");
     assert!(new.fence > old.fence);
-    let late = story.locks.check(story.now, "src/a.rs", old.fence);
-    assert_eq!(late, Err(Conflict::Lost { fence: old.fence }));
-    story.locks.check(story.now, "src/a.rs", new.fence).expect("bob may write");
-    let beside = story.locks.check(story.now, "src/b.rs", new.fence);
-    assert!(matches!(beside, Err(Conflict::NotCovered { .. })), "{beside:?}");
+    assert_eq!(writes(&story, "ada", old.fence), Err(Conflict::Lost { fence: old.fence }));
+    writes(&story, "bob", new.fence).expect("bob may write");
     let ada = Holder::person("ada");
     let write = |paths: &[&'static str], fence| {
         story.locks.may_write(story.now, &ada, paths.iter().copied(), fence)
@@ -270,8 +270,8 @@ fn b_10_an_agent_loses_its_locks_with_its_turn() {
     story.ask(keep(1)).expect("the turn goes on");
     assert!(story.locks.held.contains_key(&lock.id));
     story.ask(keep(2)).expect("the turn was fenced");
+    assert!(!story.locks.held.contains_key(&lock.id));
     assert_eq!(story.holder_of(bob.id).as_deref(), Some("bob"));
-    assert!(story.locks.check(story.now, "src/a.rs", lock.fence).is_err());
     let Ok(Answer::Waiting(_)) = story.ask(ask(agent("builder", 2))) else { panic!("waits") };
     story.ask(Ask::Clear { run, keep: Vec::new() }).expect("the run is over");
     assert!(story.locks.waiting.is_empty());

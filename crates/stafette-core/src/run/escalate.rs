@@ -7,17 +7,6 @@ use crate::fields;
 use crate::handoff::About;
 use crate::{HandoffId, Kind, MissingInput, Offer, Party, Question, Reason};
 
-/// Returns the options of a person for an open question, for callers that use the contract.
-pub(crate) fn recommendations() -> Vec<String> {
-    [
-        "Look at the question and its context with `stafette inbox`",
-        "Give the missing inputs with `stafette answer`",
-        "The run goes on by itself once it has its answer",
-    ]
-    .map(str::to_owned)
-    .to_vec()
-}
-
 /// Adds a question to an offer that goes to a person without one. If values are requested, it says
 /// how to give them.
 pub(crate) fn with_question(offer: Offer) -> Offer {

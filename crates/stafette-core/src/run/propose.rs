@@ -16,9 +16,7 @@ use super::{Draft, PathUse, Run, Step, escalate, legacy};
 use crate::handoff::{About, Constraints, State, Trail};
 use crate::team;
 use crate::text::clip;
-use crate::{
-    Event, Fields, Handoff, HandoffId, Offer, Outcome, Party, Reply, Response, Time, Usage,
-};
+use crate::{Event, Fields, Handoff, HandoffId, Offer, Party, Reply, Time, Usage};
 
 pub use circularity::WINDOW;
 pub(crate) use limits::ready_at;
@@ -364,13 +362,6 @@ impl HandoffRefused {
         if self.refusal.is_circular() {
             run.tally.circular += 1;
         }
-    }
-
-    /// Returns the answer for the proposer.
-    #[must_use]
-    pub fn response(&self) -> Response {
-        debug_assert_eq!(self.refusal.response().outcome, Outcome::Failed);
-        self.refusal.response()
     }
 }
 

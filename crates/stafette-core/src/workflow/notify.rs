@@ -119,19 +119,6 @@ impl Notify {
     }
 }
 
-impl News {
-    /// Returns the name as it is written in files.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            News::Question => "question",
-            News::Alert => "alert",
-            News::Finished => "finished",
-            News::Budget => "budget",
-        }
-    }
-}
-
 /// Parses a text such as `22:00` into minutes after midnight.
 #[must_use]
 pub fn minutes_of(text: &str) -> Option<u16> {

@@ -115,7 +115,7 @@ impl Ring {
                 tokio::task::yield_now().await;
                 known = desk.refreshed().await.expect("readable");
             }
-            let allowed = known.check(self.now(), "src/a.rs", fence).is_ok();
+            let allowed = known.may_write(self.now(), &holder, ["src/a.rs"], Some(fence)).is_ok();
             if !allowed {
                 self.warned.fetch_add(1, Ordering::SeqCst);
             }

@@ -266,7 +266,7 @@ mod tests {
 
     fn note(news: News, at: Time, n: u64) -> Note {
         let id = Uuid::from_u64_pair(1, n);
-        let title = format!("{} {n}", news.word());
+        let title = format!("{news:?} {n}").to_lowercase();
         Note { id, news, at, run: Some(RunId(id)), title, text: "text".into(), link: None }
     }
 

@@ -1,25 +1,22 @@
 //! Out of one graph and into another.
 
-use stafette_knowledge::graph::{Cursor, Record, export, import};
+use stafette_knowledge::graph::{Cursor, Exchanged, Record, check};
 
-use crate::story::{sqlite, told};
+use crate::story::{records, sqlite, told};
 
 #[tokio::test]
 async fn s1_12_an_export_read_by_another_graph_is_the_same_graph() {
     let (one, _, _folder) = sqlite();
     told(&*one).await;
-    let mut first = Vec::new();
-    let out = export(&*one, &mut first).await.expect("written");
-    assert_eq!((out.nodes, out.links), (7, 7));
+    let first = records(&*one).await;
+    assert_eq!(Exchanged::of(&first), Exchanged { nodes: 7, links: 7 });
+    check(&first).expect("sound");
 
     let (other, _, _folder) = sqlite();
     for _ in 0..2 {
-        let done = import(&*other, &mut &first[..]).await.expect("read");
-        assert_eq!(done, out, "a second time changes nothing");
+        other.restore(&first).await.expect("a second time changes nothing");
     }
-    let mut second = Vec::new();
-    export(&*other, &mut second).await.expect("written");
-    assert_eq!(String::from_utf8(first), String::from_utf8(second));
+    assert_eq!(records(&*other).await, first);
 }
 
 #[tokio::test]
@@ -45,19 +42,12 @@ async fn s1_12_an_export_goes_on_from_the_place_that_its_page_tells() {
     }
 }
 
-#[tokio::test]
-async fn s1_12_a_line_that_cannot_be_read_is_named() {
-    let (graph, _, _folder) = sqlite();
-    let text = "{\"stafette_graph\":1}\n{\"node\":{}}\n";
-    let error = import(&*graph, &mut text.as_bytes()).await.expect_err("no node");
-    assert!(error.to_string().starts_with("line 2: "), "{error}");
-    let made = r#"{"by":"human","at":1}"#;
-    let odd = format!(
-        "{{\"stafette_graph\":1}}\n{{\"link\":{{\"from\":\"goal:a\",\"relation\":\"PART_OF\",\
-         \"to\":\"goal:b\",\"made\":{made}}}}}\n"
-    );
-    let error = import(&*graph, &mut odd.as_bytes()).await.expect_err("no such link");
+#[test]
+fn s1_12_a_link_between_the_wrong_nodes_is_refused() {
+    let link = serde_json::json!({"link": {
+        "from": "goal:a", "relation": "PART_OF", "to": "goal:b", "made": {"by": "human", "at": 1},
+    }});
+    let odd: Record = serde_json::from_value(link).expect("a record");
+    let error = check(&[odd]).expect_err("no such link");
     assert!(error.to_string().contains("PART_OF cannot join goal:a and goal:b"), "{error}");
-    let error = import(&*graph, &mut "hello\n".as_bytes()).await.expect_err("no export");
-    assert_eq!(error.to_string(), "line 1: this is no export of a graph");
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stafette_knowledge::graph::{
-    Applied, DecisionStatus, Graph, NodeKey, Queued, Relation, Size, Write, export, import,
+    Applied, DecisionStatus, Graph, NodeKey, Queued, Relation, Size, Write,
 };
 use stafette_knowledge::{Base, Neo4jGraph, Neo4jSettings};
 use stafette_testkit::neo4j::Neo4j;
 
 use crate::cases::CASES;
-use crate::story::{batch, decision, link, sqlite, task, told};
+use crate::story::{batch, decision, link, records, sqlite, task, told};
 
 /// The server that the environment names, or one of our own.
 fn server(folder: &Path) -> (Option<Neo4j>, Neo4jSettings) {
@@ -50,24 +50,18 @@ async fn s1_12_neo4j_does_what_all_graphs_do() {
         case(Arc::new(Neo4jGraph::new(&settings).expect("a graph"))).await;
     }
 
-    // Out of the embedded graph, into Neo4j, and back: line by line the same.
+    // Out of the embedded graph, into Neo4j, and back: record by record the same.
     wipe(&settings).await;
     let (one, _, _folder) = sqlite();
     told(&*one).await;
-    let (mut first, mut second, mut third) = (Vec::new(), Vec::new(), Vec::new());
-    export(&*one, &mut first).await.expect("written");
+    let first = records(&*one).await;
     let neo = Neo4jGraph::new(&settings).expect("a graph");
-    import(&neo, &mut &first[..]).await.expect("read");
-    export(&neo, &mut second).await.expect("written");
-    let parsed = |text: &[u8]| -> Vec<serde_json::Value> {
-        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        lines.map(|line| serde_json::from_slice(line).expect("JSON")).collect()
-    };
-    assert_eq!(parsed(&first), parsed(&second));
+    neo.restore(&first).await.expect("read");
+    let second = records(&neo).await;
+    assert_eq!(first, second);
     let (other, _, _folder) = sqlite();
-    import(&*other, &mut &second[..]).await.expect("read");
-    export(&*other, &mut third).await.expect("written");
-    assert_eq!(parsed(&first), parsed(&third));
+    other.restore(&second).await.expect("read");
+    assert_eq!(first, records(&*other).await);
     wipe(&settings).await;
 }
 

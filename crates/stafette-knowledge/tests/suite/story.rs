@@ -5,8 +5,8 @@ use std::sync::Arc;
 use stafette_core::{HandoffId, Party, Priority, RunId, Time};
 use stafette_knowledge::constitution::Recommendation;
 use stafette_knowledge::graph::{
-    Batch, Decision, DecisionStatus, Discussion, Entity, Goal, Graph, Handoff, InsightNode,
-    NodeKey, Provenance, Relation, Task, TaskStatus, Write,
+    Batch, Cursor, Decision, DecisionStatus, Discussion, Entity, Goal, Graph, Handoff, InsightNode,
+    NodeKey, PAGE, Provenance, Record, Relation, Task, TaskStatus, Write,
 };
 use stafette_knowledge::{Base, SqliteGraph};
 
@@ -15,6 +15,17 @@ pub(crate) fn sqlite() -> (Arc<dyn Graph>, Base, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let base = Base::open(&folder.path().join("knowledge.db")).expect("a file");
     (Arc::new(SqliteGraph::new(base.clone())), base, folder)
+}
+
+/// All that a graph holds.
+pub(crate) async fn records(graph: &dyn Graph) -> Vec<Record> {
+    let (mut all, mut next) = (Vec::new(), Some(Cursor::Start));
+    while let Some(cursor) = next {
+        let page = graph.page(&cursor, PAGE).await.expect("a page");
+        next = cursor.next(&page);
+        all.extend(page);
+    }
+    all
 }
 
 pub(crate) fn run() -> RunId {

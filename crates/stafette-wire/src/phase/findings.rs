@@ -30,19 +30,6 @@ pub enum Findings {
     Parallel(ParallelFindings),
 }
 
-impl Findings {
-    /// Returns the phase that the findings belong to.
-    #[must_use]
-    pub fn phase(&self) -> Phase {
-        match self {
-            Findings::Research(_) => Phase::Research,
-            Findings::Write(_) => Phase::Write,
-            Findings::Validate(_) => Phase::Validate,
-            Findings::Parallel(_) => Phase::Parallel,
-        }
-    }
-}
-
 /// One condition for each phase: unlike a choice between four shapes, it lets an error point at its
 /// place within the one shape that is meant.
 impl JsonSchema for Findings {

@@ -119,22 +119,6 @@ fn s2_01_what_came_in_another_dialect_is_no_burden() {
 }
 
 #[test]
-fn s2_01_a_decision_says_who_should_be_asked() {
-    let missing = vec!["market_size".to_owned()];
-    let ask = HandoffDecision::ask(agent("research"), 0.7, "It can be looked up", missing);
-    assert_eq!(
-        value(&ask),
-        json!({
-            "canHandle": false, "confidence": 0.7, "handoffTo": "research",
-            "reason": "It can be looked up", "missingInputs": ["market_size"],
-        })
-    );
-    assert_eq!(complaints(Name::HandoffDecision, &value(&ask)), "");
-    let sure = value(&HandoffDecision::proceed(7.0));
-    assert_eq!(sure, json!({ "canHandle": true, "confidence": 1.0 }));
-}
-
-#[test]
 fn s2_01_an_invalid_request_is_refused_with_every_place_and_reason() {
     let request = complaints(Name::HandoffRequest, &fixture("invalid/handoff-request.json"));
     insta::assert_snapshot!(request, @r#"

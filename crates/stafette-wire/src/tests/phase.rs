@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use serde_json::json;
 
 use super::*;
@@ -118,8 +120,8 @@ fn s3_03_native_answers_take_the_shape_of_their_phase() {
 fn s3_03_findings_are_typed_by_their_phase() {
     let documents = goldens_of(Name::PhaseResponse);
     let found = documents.iter().map(|(_, document)| typed::<PhaseResponse>(document));
-    let phases: Vec<Phase> = found.map(|response| response.phase()).collect();
-    assert!(Phase::ALL.iter().all(|phase| phases.contains(phase)), "{phases:?}");
+    let kinds: HashSet<_> = found.map(|it| std::mem::discriminant(&it.findings)).collect();
+    assert_eq!(kinds.len(), Phase::ALL.len(), "{kinds:?}");
 
     let document = fixture("phase-response-parallel.json");
     let Findings::Parallel(findings) = typed::<PhaseResponse>(&document).findings else {

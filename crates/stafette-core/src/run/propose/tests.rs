@@ -111,9 +111,9 @@ fn s2_04_refusals_come_back_as_failed_responses_from_the_orchestrator() {
     else {
         panic!("nothing was refused");
     };
-    let response = refused.response();
+    let response = refused.refusal.response();
     assert_eq!(response.by, Party::Orchestrator);
-    assert_eq!(response.outcome, Outcome::Failed);
+    assert_eq!(response.outcome, crate::Outcome::Failed);
     assert_eq!(response.failure.as_deref(), Some("Unknown target"));
     // The planner receives the refusal and may try again.
     let order = story.run.outbox().next().expect("the planner's next turn");
@@ -267,10 +267,8 @@ fn s1_06_an_edge_lists_the_evidence_that_is_missing() {
     let outputs = fields(json!({"score": 1, "spec": "specs/auth.md"}));
     story.hands(h(1), vec![Offer { outputs, ..pass("builder") }]);
     assert_eq!(story.state(h(3)), "pending");
-    assert_eq!(
-        story.run.handoff(h(3)).and_then(|h| h.input("spec")),
-        Some(&json!("specs/auth.md"))
-    );
+    let given = story.run.handoff(h(3)).and_then(|h| h.inputs.get("spec"));
+    assert_eq!(given, Some(&json!("specs/auth.md")));
 }
 
 #[test]
