@@ -44,11 +44,9 @@ pub type ReadWorkflow = dyn Fn() -> Result<Workflow, String> + Send + Sync;
 /// caller may do nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Caller {
-    /// Name of the caller.
     pub name: String,
     /// The caller, which decides what it may do.
     pub who: stafette_engine::Caller,
-    /// True if the caller connected with TLS.
     pub by_tls: bool,
     /// Span of the caller, in its own trace.
     pub within: Option<Traceparent>,

@@ -27,7 +27,6 @@ const PAGE: (usize, usize) = (100, 50);
 pub(crate) enum Reply {
     /// A single value.
     Value(Value),
-    /// A stream of changes.
     Stream(Box<Watch>),
 }
 

@@ -122,7 +122,6 @@ pub(crate) fn with_prompt(job: &Job, words: &[String], prompt: &str) -> Vec<OsSt
 
 /// The end of a command.
 enum Ending {
-    /// It has exited.
     Left(ExitStatus),
     /// It gave no sign of life for too long, even when it was interrupted.
     Stalled,

@@ -26,7 +26,6 @@ const READ: usize = 64 * 1024;
 /// Options for the search for frames.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FramesOptions {
-    /// The word that marks them.
     pub word: Word,
     /// Columns and rows of the screen to search; `None` searches the bytes themselves.
     pub screen: Option<(u16, u16)>,
@@ -38,40 +37,16 @@ pub enum FramesError {
     /// The size of the screen is invalid.
     #[error(transparent)]
     Size(#[from] BadSize),
-    /// The stream could not be read.
     #[error("cannot read the stream: {source}")]
-    Read {
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// The report could not be written.
+    Read { source: io::Error },
     #[error("cannot write the report: {source}")]
-    Write {
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// No terminal could be opened for the program.
+    Write { source: io::Error },
     #[error("cannot open a terminal: {source}")]
-    Terminal {
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// The program could not be started.
+    Terminal { source: io::Error },
     #[error("cannot start `{program}`: {source}")]
-    Start {
-        /// The name of the program.
-        program: String,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// The program's end could not be awaited.
+    Start { program: String, source: io::Error },
     #[error("cannot await the end of `{program}`: {source}")]
-    Await {
-        /// The name of the program.
-        program: String,
-        /// The error of the system.
-        source: io::Error,
-    },
+    Await { program: String, source: io::Error },
 }
 
 /// One line of the report.

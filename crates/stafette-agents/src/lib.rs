@@ -85,7 +85,6 @@ const REPLIES: usize = 16;
 /// A turn with everything that is needed to carry it out.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// The order of the turn.
     pub order: TurnOrder,
     /// The agent that carries it out.
     pub agent: Agent,
@@ -95,7 +94,6 @@ pub struct Job {
     pub folder: PathBuf,
     /// A folder for notes about running turns.
     pub scratch: PathBuf,
-    /// The word in control frames.
     pub frame_word: String,
     /// True if control frames that are only printed count as the agent's word.
     pub trust_bare_frames: bool,
@@ -226,12 +224,10 @@ pub enum Signal {
     },
     /// A question needs no answer any more: it has one, it has expired, or the turn has ended.
     Settled {
-        /// The id of the question.
         id: String,
         /// The option that was chosen; `None` when the question was dropped.
         choice: Option<String>,
     },
-    /// The turn completed with this result.
     Finished(Box<TurnResult>),
     /// The turn ended with a failure.
     Failed {

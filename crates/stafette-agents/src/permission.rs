@@ -12,7 +12,6 @@ use stafette_core::workflow::PermissionLevel;
 pub enum Permission {
     /// Allowed without a question.
     Allow,
-    /// A person is asked.
     Ask,
     /// Refused without a question.
     Refuse,

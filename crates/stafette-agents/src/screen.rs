@@ -54,7 +54,6 @@ pub enum Tier {
 /// A frame that became visible.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sighting {
-    /// The frame that was seen.
     pub frame: Frame,
     /// The number of bytes of the stream before it was first seen.
     pub offset: u64,
@@ -69,7 +68,6 @@ pub struct Cursor {
     pub column: u16,
     /// The distance from the top edge, in rows.
     pub row: u16,
-    /// True if it is visible.
     pub visible: bool,
 }
 
@@ -77,9 +75,7 @@ pub struct Cursor {
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("{columns}x{rows} is not a screen: use 1x1 to {COLUMNS_LIMIT}x{ROWS_LIMIT}")]
 pub struct BadSize {
-    /// The columns that were asked for.
     pub columns: u16,
-    /// The rows that were asked for.
     pub rows: u16,
 }
 

@@ -31,38 +31,25 @@ const SESSION: usize = 200;
 pub enum Heard {
     /// The agent prints text.
     Text {
-        /// The text of the agent.
         text: String,
         /// True if it continues where the last text ended.
         partial: bool,
     },
     /// The agent was denied a tool.
-    Denied {
-        /// The name of the tool.
-        name: String,
-    },
+    Denied { name: String },
     /// The agent uses a tool.
-    Tool {
-        /// The name of the tool.
-        name: String,
-    },
+    Tool { name: String },
     /// The agent has used tokens or money.
     Usage(Count),
     /// The id of the program's own session, by which it can be continued.
-    Session {
-        /// The session id of the program.
-        id: String,
-    },
-    /// The quota is used up.
+    Session { id: String },
     Quota {
         /// The time at which it is available again, if it is stated.
         until: Option<Time>,
-        /// The message of the program.
         message: String,
     },
     /// The program reports an error.
     Error {
-        /// The message of the program.
         message: String,
         /// True if no further attempt would help.
         fatal: bool,
@@ -71,7 +58,6 @@ pub enum Heard {
     Final {
         /// Its last text, if any.
         text: Option<String>,
-        /// True if it ended with an error.
         is_error: bool,
     },
 }

@@ -99,7 +99,6 @@ pub struct Setup {
     pub quiet: Duration,
     /// The time after a handoff or a result at which the turn ends even if it is not quiet.
     pub unquiet: Duration,
-    /// The key that interrupts its program.
     pub interrupt: Key,
 }
 
@@ -139,7 +138,6 @@ impl Setup {
 pub struct Snapshot {
     /// Width in columns.
     pub cols: u16,
-    /// Height in rows.
     pub rows: u16,
     /// The position of the cursor.
     pub cursor: Cursor,
@@ -155,13 +153,10 @@ pub struct Snapshot {
 /// The reason why input could not be typed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum InputError {
-    /// No program is there to take it.
     #[error("nothing runs in the terminal")]
     Gone,
-    /// The program did not show the typed text, so Enter was not pressed.
     #[error("what was typed did not show up on the screen")]
     Unseen,
-    /// The program did not read its input.
     #[error("the program does not read its input")]
     Unread,
 }
@@ -169,10 +164,8 @@ pub enum InputError {
 /// The reason why a size could not be changed.
 #[derive(Debug, Error)]
 pub enum ResizeError {
-    /// No terminal has that size.
     #[error(transparent)]
     Size(#[from] BadSize),
-    /// The terminal has ended.
     #[error("the terminal is gone")]
     Gone,
 }

@@ -27,7 +27,6 @@ pub(crate) struct Input<'a>(WritePty<'a>);
 pub(crate) struct Manner {
     /// True if it gathers lines, and hands over only whole ones.
     pub(crate) lines: bool,
-    /// True if it echoes the input.
     pub(crate) echo: bool,
 }
 

@@ -20,9 +20,7 @@ pub struct Report {
     pub one_run: Pace,
     /// The rate of many runs on disk.
     pub many_runs: Pace,
-    /// The rate of one run in memory.
     pub one_run_in_memory: Pace,
-    /// The rate of many runs in memory.
     pub many_runs_in_memory: Pace,
     /// The rate of the core alone.
     pub decisions: Decisions,
@@ -41,9 +39,7 @@ pub struct Report {
 pub struct Pace {
     /// The number of parallel runs.
     pub runs: u32,
-    /// The number of handoffs.
     pub handoffs: u64,
-    /// The number of handoffs per second.
     pub per_second: f64,
     /// The median time from an agent's result until the next agent's order may be sent.
     pub median_us: f64,
@@ -51,7 +47,6 @@ pub struct Pace {
     pub p95_us: f64,
     /// The time of each phase of a handoff.
     pub phases: Phases,
-    /// The number of events per handoff.
     pub events_per_handoff: f64,
     /// Bytes of text that one handoff gives to the store, including its share of the snapshots.
     pub bytes_per_handoff: f64,
@@ -92,7 +87,6 @@ pub struct Decisions {
 /// The cost of a handoff early and late in a run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct History {
-    /// The shape of the run.
     pub shape: &'static str,
     /// The cost early in the run.
     pub early: Point,
@@ -102,7 +96,6 @@ pub struct History {
     pub ratio: f64,
     /// The same ratio without the store.
     pub computing_ratio: f64,
-    /// The same ratio by bytes.
     pub bytes_ratio: f64,
     /// The same ratio by bytes of a snapshot.
     pub snapshot_ratio: f64,
@@ -113,7 +106,6 @@ pub struct History {
 /// The cost of a handoff at one point of a run.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Point {
-    /// The number of handoffs before this point.
     pub handoff: u32,
     /// The median time of a handoff.
     pub median_us: f64,
@@ -128,7 +120,6 @@ pub struct Point {
 /// The cost of opening a run with as many events after its snapshot as possible.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Opening {
-    /// The number of events that are replayed.
     pub replayed: u64,
     /// The time early in the run.
     pub early_us: f64,
@@ -145,7 +136,6 @@ pub struct Scanning {
     pub name: &'static str,
     /// The size of the output, in bytes.
     pub bytes: u64,
-    /// The number of frames in it.
     pub frames: u64,
     /// The speed of the scanner, in millions of bytes per second.
     pub scanner_mb_per_second: f64,
@@ -161,7 +151,6 @@ pub struct Scanning {
 pub struct Watching {
     /// The reference: without an observer.
     pub unwatched: Watched,
-    /// With metrics and alerts.
     pub metrics: Watched,
     /// With spans that are sent to a receiver.
     pub tracing: Watched,
@@ -187,13 +176,11 @@ pub struct Watched {
 /// The cost of terminals.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TerminalCosts {
-    /// The number of idle terminals.
     pub idle: u32,
     /// The number of terminals that print without a pause.
     pub busy: u32,
     /// The memory of a bare terminal of the system: the reference.
     pub bare_bytes: f64,
-    /// The memory of an idle terminal.
     pub idle_bytes: f64,
     /// The memory of a printing terminal, with all that it keeps.
     pub busy_bytes: f64,

@@ -20,7 +20,6 @@ pub enum Severity {
 /// One problem in a file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Diagnostic {
-    /// The severity of the problem.
     pub severity: Severity,
     /// A stable code for the kind of problem, such as `unknown-agent`.
     pub code: &'static str,

@@ -308,7 +308,6 @@ impl Word {
 #[derive(Debug, Default)]
 struct Simple {
     words: Vec<Word>,
-    /// True if it is part of a pipe.
     piped: bool,
 }
 

@@ -236,15 +236,11 @@ impl Claim {
 /// A lock that is held.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Lock {
-    /// The id of the lock.
     pub id: LockId,
     /// The fencing number: a writer presents it, and a number smaller than the last one is refused.
     pub fence: u64,
-    /// The claim that was granted.
     pub claim: Claim,
-    /// The time at which the lock was granted.
     pub taken_at: Time,
-    /// The time at which the lock expires.
     pub expires_at: Time,
 }
 
@@ -253,11 +249,8 @@ pub struct Lock {
 pub struct Waiter {
     /// The id of the waiter, and of its lock once granted.
     pub id: LockId,
-    /// The claim that waits.
     pub claim: Claim,
-    /// The time at which the wait began.
     pub since: Time,
-    /// The deadline of the wait.
     pub until: Time,
 }
 
@@ -266,7 +259,6 @@ pub struct Waiter {
 pub enum Ask {
     /// Requests a lock on some patterns.
     Take {
-        /// The claim to grant.
         claim: Claim,
         /// The action to take if another holder has it.
         on_conflict: OnConflict,
@@ -275,7 +267,6 @@ pub enum Ask {
     },
     /// Extends the lease of a held lock.
     Renew {
-        /// The lock to renew.
         id: LockId,
         /// The holder that asks; must own the lock.
         by: Holder,
@@ -293,16 +284,13 @@ pub enum Ask {
     },
     /// Takes a lock from its holder. The caller checks who may do this.
     TakeOver {
-        /// The lock to take over.
         id: LockId,
-        /// The holder that takes the lock.
         by: Holder,
         /// The reason for the takeover; must not be empty.
         why: String,
     },
     /// Ends everything that a run holds, except for the listed handoffs and attempts.
     Clear {
-        /// The id of the run.
         run: RunId,
         /// The handoffs and attempts that continue.
         keep: Vec<(HandoffId, u32)>,
@@ -348,43 +336,33 @@ pub enum GaveUp {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum LockEvent {
-    /// A lock was granted.
     LockTaken {
-        /// The lock that was granted.
         lock: Lock,
     },
     /// A claim started to wait.
     LockQueued {
-        /// The waiter that was added.
         waiter: Waiter,
     },
     /// A lease was extended.
     LockRenewed {
-        /// The lock that was renewed.
         id: LockId,
-        /// The new expiry time.
         expires_at: Time,
     },
     /// A lock ended, in one of several ways.
     LockEnded {
-        /// The lock that ended.
         id: LockId,
-        /// The way in which it ended.
         #[serde(flatten)]
         ended: Ended,
     },
     /// A claim stopped waiting without a lock.
     WaitEnded {
-        /// The waiter that ended.
         id: LockId,
-        /// The way in which the wait ended.
         why: GaveUp,
     },
     /// Waiters waited for each other; the youngest of them is refused.
     DeadlockFound {
         /// The waiters of the cycle, each with the holder it waits for.
         circle: Vec<Link>,
-        /// The waiter that is refused.
         refused: LockId,
     },
 }
@@ -420,7 +398,6 @@ impl LockEvent {
 /// A successful response to a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// The lock is held.
     Held(Lock),
     /// The claim waits for conflicting locks.
     Waiting(Waiter),
@@ -431,53 +408,24 @@ pub enum Answer {
 /// A refused request. It changed nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Refusal {
-    /// Another holder has it, and the claimant does not wait.
     #[error("{} is locked by {} until {} ({})", lock.claim.what(), lock.claim.holder, lock.expires_at, lock.id)]
-    Locked {
-        /// The first conflicting lock.
-        lock: Box<Lock>,
-    },
-    /// Others already wait for it, and the claimant does not wait.
+    Locked { lock: Box<Lock> },
     #[error("{} waits for {} already ({})", waiter.claim.holder, waiter.claim.what(), waiter.id)]
-    Awaited {
-        /// The first conflicting waiter.
-        waiter: Box<Waiter>,
-    },
-    /// The wait ended before the lock became free.
+    Awaited { waiter: Box<Waiter> },
     #[error("{id} did not come free in time")]
-    Late {
-        /// The id of the waiter.
-        id: LockId,
-    },
-    /// Waiting would never end.
+    Late { id: LockId },
     #[error("DEADLOCK: {}", deadlock::told(circle))]
-    Deadlock {
-        /// The waiters of the cycle, each with the holder it waits for.
-        circle: Vec<Link>,
-    },
+    Deadlock { circle: Vec<Link> },
     /// The lock is no longer held: its lease expired, or another holder took it over.
     #[error("{id} is not held any more")]
-    Lost {
-        /// The id of the lost lock.
-        id: LockId,
-    },
-    /// The lock belongs to another holder.
+    Lost { id: LockId },
     #[error("{id} belongs to {holder}")]
-    NotYours {
-        /// The lock that was requested.
-        id: LockId,
-        /// The holder of the lock.
-        holder: Holder,
-    },
-    /// A takeover needs a reason.
+    NotYours { id: LockId, holder: Holder },
     #[error("taking a lock from its holder needs a reason")]
     NoReason,
     /// The request exceeds a limit.
     #[error("{rule}")]
-    Limit {
-        /// The limit, in words.
-        rule: String,
-    },
+    Limit { rule: String },
 }
 
 impl Claim {
@@ -505,7 +453,6 @@ pub struct Locks {
     pub version: u64,
     /// The last fencing number that was given out.
     pub fence: u64,
-    /// The locks that are held.
     pub held: BTreeMap<LockId, Lock>,
     /// The waiters; a smaller id came earlier.
     pub waiting: BTreeMap<LockId, Waiter>,

@@ -30,7 +30,6 @@ pub enum Kind {
     Trigger,
     /// What may be spent before a person is asked.
     Spending,
-    /// The sandbox of an agent.
     Sandbox,
     /// A setting that loosens a rule.
     Rule,
@@ -68,11 +67,9 @@ pub enum Danger {
     Reachable,
     /// Web pages under this name can talk to the daemon.
     Name,
-    /// The value of the variable is sent there.
     Sent(String),
     /// The value of the variable is an address that is connected to.
     Connects,
-    /// The connection is not encrypted.
     NotEncrypted,
     /// Text that an agent merely prints moves work.
     Printed,
@@ -108,7 +105,6 @@ impl Serialize for Danger {
 /// One thing that a workflow can do once it is trusted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Power {
-    /// The kind of power.
     pub kind: Kind,
     /// The place in the file, such as `agents.writer.command`.
     pub place: String,

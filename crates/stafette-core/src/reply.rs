@@ -39,17 +39,11 @@ pub enum Reply {
         refused: Vec<Refusal>,
     },
     /// An external agent holds the turn, this caller or an earlier one.
-    Taken {
-        /// The name of the holder.
-        by: String,
-    },
+    Taken { by: String },
     /// The question was open, and this answer closed it.
     Answered,
     /// The answer does not match the question. Nothing is recorded, and the sender may try again.
-    Unfit {
-        /// The problem with each value.
-        complaints: Vec<String>,
-    },
+    Unfit { complaints: Vec<String> },
     /// The turn is no longer open. A result is kept as evidence, anything else is dropped.
     Late,
     /// The input changes nothing.
@@ -59,7 +53,6 @@ pub enum Reply {
 /// The reason why an input changes nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ignored {
-    /// The run has ended.
     Ended,
     /// The run has not ended yet.
     NotEnded,

@@ -418,7 +418,6 @@ impl Run {
 /// The decision about one input.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Decision {
-    /// The events to store.
     pub events: Vec<Event>,
     /// The reply to the sender of the input.
     pub reply: Reply,

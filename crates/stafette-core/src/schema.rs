@@ -20,7 +20,6 @@ const MARKS: [&str; 6] = [WORKFLOW, "agents", "routes", "deny", "loops", "limits
 /// A type of document that has a schema.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Name {
-    /// A document of a dialect.
     Dialect(schema::Name),
     /// A [`Workflow`] as a file.
     Workflow,
@@ -30,7 +29,6 @@ pub enum Name {
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("there is no schema `{text}`: there are {}", names().join(", "))]
 pub struct UnknownName {
-    /// The name that is unknown.
     pub text: String,
 }
 

@@ -54,7 +54,6 @@ enum Taken {
     Mirrored,
     /// It reported that the work is done.
     Done(RunId),
-    /// It started a run.
     Begun(RunId),
 }
 

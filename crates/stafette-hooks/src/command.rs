@@ -25,10 +25,13 @@ const AFTERWORD: Duration = Duration::from_millis(500);
 pub(crate) enum Outcome {
     /// The hook raises no objection.
     Passed,
-    /// The hook refuses.
-    Refused { why: String },
+    Refused {
+        why: String,
+    },
     /// The hook failed, or took too long.
-    Broken { why: String },
+    Broken {
+        why: String,
+    },
 }
 
 /// A process group that is killed when this is dropped.

@@ -17,7 +17,6 @@ const DAYS: usize = 9 * 366;
 #[derive(Debug, Error)]
 #[error("there is no time zone `{name}`")]
 pub struct BadZone {
-    /// Name that was given.
     name: String,
 }
 

@@ -34,64 +34,40 @@ const LOOK: Duration = Duration::from_secs(30);
 /// A trigger could not start a run.
 #[derive(Debug, Error)]
 pub enum TriggerError {
-    /// No trigger has that name.
     #[error("there is no trigger `{name}`")]
-    NoSuch {
-        /// Name that was given.
-        name: String,
-    },
+    NoSuch { name: String },
     /// The workflow cannot be read, or is not trusted.
     #[error("{why}")]
-    Workflow {
-        /// Cause of the failure.
-        why: String,
-    },
-    /// The secret is not set.
+    Workflow { why: String },
     #[error("the environment variable {variable} is not set where the daemon runs")]
-    NoSecret {
-        /// Environment variable that should contain it.
-        variable: String,
-    },
-    /// The signature does not match the secret.
+    NoSecret { variable: String },
     #[error("the signature does not fit")]
     BadSignature,
-    /// The same content was delivered before, under another id.
     #[error("the same was delivered before, as `{id}`")]
-    Replayed {
-        /// Id of the earlier delivery.
-        id: String,
-    },
-    /// The body is not JSON.
+    Replayed { id: String },
     #[error("what was brought is not JSON")]
-    NotJson {
-        /// Error of the JSON parser.
-        source: serde_json::Error,
-    },
+    NotJson { source: serde_json::Error },
     /// The request template cannot be filled in from the payload.
     #[error("{source}")]
     Request {
-        /// Error of the template.
         #[from]
         source: TemplateError,
     },
     /// The schedule cannot be parsed.
     #[error("{source}")]
     Times {
-        /// Error of the parser.
         #[from]
         source: NotCron,
     },
     /// The time zone does not exist.
     #[error("{source}")]
     Zone {
-        /// Error that names the unknown zone.
         #[from]
         source: BadZone,
     },
     /// The engine refused to start the run.
     #[error("{source}")]
     Engine {
-        /// Error of the engine.
         #[from]
         source: EngineError,
     },

@@ -32,7 +32,6 @@ impl Drop for Driver {
 /// A response whose headers have arrived.
 #[derive(Debug)]
 pub struct HttpResponse {
-    /// HTTP status code.
     pub status: u16,
     at: String,
     headers: HeaderMap,

@@ -23,53 +23,39 @@ pub use connect::{Wire, secure};
 /// Error of a request.
 #[derive(Debug, Error)]
 pub enum HttpError {
-    /// The address is not valid.
     #[error("`{url}` cannot be used: {why}")]
     Address {
         /// Address that was given, cut to 200 characters.
         url: String,
-        /// Description of the mistake.
         why: &'static str,
     },
-    /// A header or the method is not valid.
     #[error("{at} cannot be asked this: {why}")]
     Request {
         /// Authority of the server: its host, with the port if that is not the default.
         at: String,
-        /// Description of the mistake.
         why: String,
     },
-    /// TLS is not available on this system.
     #[error("there is no TLS: {why}")]
-    NoTls {
-        /// Reason why it is not.
-        why: String,
-    },
+    NoTls { why: String },
     /// The server cannot be reached, or its certificate does not match.
     #[error("{at} cannot be reached: {why}")]
     Unreachable {
         /// Authority of the server: its host, with the port if that is not the default.
         at: String,
-        /// Cause of the failure.
         why: String,
     },
-    /// The response took too long.
     #[error("{at} did not answer within {} s", within.as_secs())]
     Late {
         /// Authority of the server: its host, with the port if that is not the default.
         at: String,
-        /// Time limit of the request.
         within: Duration,
     },
-    /// The connection broke before the response was complete.
     #[error("the connection to {at} broke: {why}")]
     Broken {
         /// Authority of the server: its host, with the port if that is not the default.
         at: String,
-        /// Cause of the failure.
         why: String,
     },
-    /// The response is too large.
     #[error("the answer of {at} is larger than {limit} bytes")]
     TooLarge {
         /// Authority of the server: its host, with the port if that is not the default.
@@ -77,18 +63,10 @@ pub enum HttpError {
         /// Size limit, in bytes.
         limit: usize,
     },
-    /// A redirect leads to an address that the caller does not allow.
     #[error("{to} belongs to somebody else; it is not followed")]
-    Elsewhere {
-        /// Target of the redirect.
-        to: String,
-    },
-    /// The redirects exceed the limit.
+    Elsewhere { to: String },
     #[error("{at} leads in circles")]
-    Circles {
-        /// Address where the redirects began.
-        at: String,
-    },
+    Circles { at: String },
 }
 
 impl HttpError {

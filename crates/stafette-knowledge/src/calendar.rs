@@ -70,42 +70,18 @@ pub struct Changes {
 pub enum CalendarError {
     /// Another program changed or created the entry in the meantime. Read it and decide again.
     #[error("`{name}` was changed by somebody else")]
-    Conflict {
-        /// The name of the entry.
-        name: String,
-    },
-    /// The entry does not exist.
+    Conflict { name: String },
     #[error("there is no `{name}` in the calendar")]
-    Gone {
-        /// The name of the entry.
-        name: String,
-    },
-    /// The entry cannot be used.
+    Gone { name: String },
     #[error("`{name}` cannot be used: {why}")]
-    Unusable {
-        /// The name of the entry.
-        name: String,
-        /// The reason, in a sentence.
-        why: String,
-    },
+    Unusable { name: String, why: String },
     /// The calendar cannot be reached; the call can be retried.
     #[error("the calendar cannot be reached: {why}")]
-    Away {
-        /// The error of the connection.
-        why: String,
-    },
-    /// The calendar denies access.
+    Away { why: String },
     #[error("the calendar refuses: {why}")]
-    Refused {
-        /// The answer of the calendar.
-        why: String,
-    },
-    /// Any other failure of the calendar.
+    Refused { why: String },
     #[error("the calendar failed: {why}")]
-    Failed {
-        /// The error message of the calendar.
-        why: String,
-    },
+    Failed { why: String },
 }
 
 /// A result that is ready later.

@@ -38,32 +38,19 @@ pub struct Constitution {
 /// The document cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum ParseError {
-    /// The document is too large.
     #[error("the constitution has {bytes} bytes, the limit is {LARGEST}")]
     TooLarge {
         /// The size in bytes.
         bytes: usize,
     },
-    /// The document has too many principles.
     #[error("the constitution has more than {MOST} principles")]
     TooMany,
-    /// The document has no principle.
     #[error("no principle was found: number them, as in `## 1. Do no harm` or `1. Do no harm`")]
     Empty,
-    /// Two principles have the same number.
     #[error("line {line}: principle {id} was there already, on line {first}")]
-    Twice {
-        /// The number that is repeated.
-        id: String,
-        /// The line of the first principle with this number.
-        first: usize,
-        /// The line of the second one.
-        line: usize,
-    },
-    /// A number is followed by no text.
+    Twice { id: String, first: usize, line: usize },
     #[error("line {line}: principle {id} says nothing")]
     Untitled {
-        /// The number of the principle.
         id: String,
         /// The line number, from 1.
         line: usize,
@@ -202,42 +189,16 @@ pub enum Recommendation {
 /// The reason why a recommendation is not allowed yet.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Objection {
-    /// A principle has no answer.
     #[error("principle {id} ({title}) is not answered")]
-    Unanswered {
-        /// The number of the principle.
-        id: String,
-        /// The title of the principle.
-        title: String,
-    },
-    /// An answer has no reason.
+    Unanswered { id: String, title: String },
     #[error("the answer to principle {id} gives no reason")]
-    NoReason {
-        /// The number of the principle.
-        id: String,
-    },
-    /// There is no such principle.
+    NoReason { id: String },
     #[error("there is no principle {id}")]
-    Unknown {
-        /// The number that was given.
-        id: String,
-    },
-    /// A principle has two answers.
+    Unknown { id: String },
     #[error("principle {id} is answered twice")]
-    Twice {
-        /// The number of the principle.
-        id: String,
-    },
-    /// The recommendation approves although a principle is violated.
+    Twice { id: String },
     #[error("APPROVE is refused: principle {id} ({title}) is violated: {reason}")]
-    Violated {
-        /// The number of the principle.
-        id: String,
-        /// The title of the principle.
-        title: String,
-        /// The reason given in the answer.
-        reason: String,
-    },
+    Violated { id: String, title: String, reason: String },
     /// The alignment is not a number from 0 to 1.
     #[error("the alignment must be a number from 0 to 1")]
     Alignment,

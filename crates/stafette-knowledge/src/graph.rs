@@ -117,7 +117,6 @@ impl fmt::Debug for NodeKey {
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("`{text}` is not a node: they look like task:t1 or decision:d7")]
 pub struct NotANode {
-    /// The text that was given.
     pub text: String,
 }
 
@@ -300,54 +299,21 @@ pub struct Size {
 /// An operation on the graph failed.
 #[derive(Debug, Error)]
 pub enum GraphError {
-    /// The batch is invalid.
     #[error("the batch `{key}` cannot be written: {why}")]
-    Malformed {
-        /// The key of the batch.
-        key: String,
-        /// The reason, in a sentence.
-        why: String,
-    },
-    /// A link names a node that does not exist.
+    Malformed { key: String, why: String },
     #[error("the batch `{key}` links {node}, which is not there")]
-    Missing {
-        /// The key of the batch.
-        key: String,
-        /// The node that does not exist.
-        node: NodeKey,
-    },
-    /// The key was used for another batch.
+    Missing { key: String, node: NodeKey },
     #[error("the key `{key}` was used for another batch before")]
-    KeyReused {
-        /// The key that is reused.
-        key: String,
-    },
+    KeyReused { key: String },
     /// The graph cannot be reached; the call can be retried.
     #[error("the graph cannot be reached: {why}")]
-    Away {
-        /// The last error of the connection.
-        why: String,
-    },
-    /// The queue of waiting batches is full.
+    Away { why: String },
     #[error("{waiting} batches wait for the graph, no more are taken")]
-    QueueFull {
-        /// The number of waiting batches.
-        waiting: u64,
-    },
-    /// Stored data cannot be read.
+    QueueFull { waiting: u64 },
     #[error("what is stored of {what} cannot be read: {why}")]
-    Corrupt {
-        /// The node, link or batch that is affected.
-        what: String,
-        /// The reason, in a sentence.
-        why: String,
-    },
-    /// Any other failure of the backend.
+    Corrupt { what: String, why: String },
     #[error("the graph failed: {why}")]
-    Failed {
-        /// The error message of the backend.
-        why: String,
-    },
+    Failed { why: String },
 }
 
 impl GraphError {

@@ -108,34 +108,20 @@ pub struct ThreadFilter {
 /// An operation on the history failed.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum HistoryError {
-    /// There is no such thread.
     #[error("there is no thread `{thread}`")]
-    NoThread {
-        /// The id that was requested.
-        thread: String,
-    },
-    /// A text is empty or too long.
+    NoThread { thread: String },
     #[error("{what} must have 1 to {limit} bytes, it has {bytes}")]
     Length {
-        /// The name of the text.
         what: &'static str,
         /// The actual length in bytes.
         bytes: usize,
         /// The maximum length in bytes.
         limit: usize,
     },
-    /// The id is already in use for something else.
     #[error("the id `{id}` belongs to something else already")]
-    Taken {
-        /// The id in question.
-        id: String,
-    },
-    /// Any other failure of the store.
+    Taken { id: String },
     #[error("the history failed: {why}")]
-    Failed {
-        /// The error message of the store.
-        why: String,
-    },
+    Failed { why: String },
 }
 
 impl From<Fault> for HistoryError {

@@ -40,7 +40,6 @@ const TRIES: u32 = 6;
 pub struct Neo4jSettings {
     /// The address: `bolt://host:port`, or `bolt+s://` with TLS.
     pub uri: String,
-    /// The user name to sign in with.
     pub user: String,
     /// The user's password. It is never printed.
     pub password: String,

@@ -106,13 +106,9 @@ impl fmt::Display for Access {
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("{who} may not {access} {data}: {why}")]
 pub struct Refused {
-    /// The party that asked.
     pub who: Party,
-    /// The access that was refused.
     pub access: Access,
-    /// The data in question.
     pub data: Data,
-    /// The rule that refuses it.
     pub why: String,
 }
 

@@ -65,38 +65,14 @@ pub struct Candidate {
 /// The options cannot be compared.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum RoiError {
-    /// There are too many options.
     #[error("{count} options are too many to compare, the limit is {MOST}")]
-    TooMany {
-        /// The number of options.
-        count: usize,
-    },
-    /// Two options have the same id.
+    TooMany { count: usize },
     #[error("two options are called `{id}`")]
-    Twice {
-        /// The id that is repeated.
-        id: String,
-    },
-    /// A number is out of range.
+    Twice { id: String },
     #[error("option `{id}`: {field} is {value}, it must be {range}")]
-    Number {
-        /// The id of the option.
-        id: String,
-        /// The name of the number.
-        field: &'static str,
-        /// The value that was given.
-        value: f64,
-        /// The allowed range, in words.
-        range: &'static str,
-    },
-    /// A weight is out of range.
+    Number { id: String, field: &'static str, value: f64, range: &'static str },
     #[error("the weight {weight} is {value}, it must be from 0 to 1e12")]
-    Weight {
-        /// The name of the weight.
-        weight: String,
-        /// The value that was given.
-        value: f64,
-    },
+    Weight { weight: String, value: f64 },
 }
 
 /// One term of an option's total.

@@ -42,30 +42,13 @@ const READERS: usize = 4;
 /// The file could not be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// The file belongs to another program.
     #[error("{} is another program's database", path.display())]
-    NotOurs {
-        /// The path of the file.
-        path: PathBuf,
-    },
+    NotOurs { path: PathBuf },
     /// A newer version of the program wrote the file. It was not changed.
     #[error("{} was written by a newer version: its tables are {found}, known are {known}", path.display())]
-    Newer {
-        /// The path of the file.
-        path: PathBuf,
-        /// The version of its tables.
-        found: u32,
-        /// The newest version that this program knows.
-        known: u32,
-    },
-    /// Any other failure to open the file.
+    Newer { path: PathBuf, found: u32, known: u32 },
     #[error("{} could not be opened: {why}", path.display())]
-    Failed {
-        /// The path of the file.
-        path: PathBuf,
-        /// The error message of SQLite.
-        why: String,
-    },
+    Failed { path: PathBuf, why: String },
 }
 
 /// The error message of SQLite, for callers that wrap it into their own errors.

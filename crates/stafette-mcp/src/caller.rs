@@ -3,7 +3,6 @@
 /// The caller, as far as the server knows. An unknown one may do nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Caller {
-    /// Name for the record.
     pub name: String,
     /// Token of the session that the caller belongs to.
     pub token: Option<String>,

@@ -183,7 +183,6 @@ pub struct AgentName(Arc<str>);
      and not the reserved words `human`, `orchestrator` and `council`"
 )]
 pub struct BadAgentName {
-    /// The text that was rejected.
     pub text: String,
 }
 

@@ -22,44 +22,26 @@ const RESERVED: [&str; 7] = [".claude", ".codex", ".gemini", ".stafette", ".git"
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// The policy to enforce.
     pub policy: Policy,
     /// The required strictness; decides if a partial sandbox is accepted.
     pub mode: Mode,
     /// True if bubblewrap has already set up the mounts.
     pub is_wrapped: bool,
-    /// The file for the report.
     pub report: PathBuf,
 }
 
 /// The reason why an agent does not run in its sandbox.
 #[derive(Debug, Error)]
 pub enum SandboxError {
-    /// The instructions for the launcher could not be written or read.
     #[error("cannot use {}: {source}", path.display())]
-    Spec {
-        /// The path of the file.
-        path: PathBuf,
-        /// The error of the file system.
-        source: std::io::Error,
-    },
-    /// The system cannot enforce all of a strict policy.
+    Spec { path: PathBuf, source: std::io::Error },
     #[error("the sandbox is strict and the system does not enforce all of it:\n{report}")]
-    NotWhole {
-        /// The restrictions that took effect.
-        report: Box<Report>,
-    },
-    /// The launcher was called with wrong arguments.
+    NotWhole { report: Box<Report> },
     #[error("usage: sandboxed --spec FILE -- COMMAND [ARGUMENT…]")]
     Usage,
     /// The command does not exist, or may not be run in the sandbox.
     #[error("cannot run {}: {source}", program.to_string_lossy())]
-    Command {
-        /// The name of the command.
-        program: OsString,
-        /// The error of the system.
-        source: std::io::Error,
-    },
+    Command { program: OsString, source: std::io::Error },
 }
 
 /// A sandbox that is ready to be entered.
@@ -67,7 +49,6 @@ pub enum SandboxError {
 pub struct Prepared {
     /// The arguments to put in front of the command.
     pub prefix: Vec<OsString>,
-    /// The variables to set for the command.
     pub variables: Vec<(OsString, OsString)>,
     /// The file to which the launcher writes its [`Report`] before it becomes the command.
     pub report: PathBuf,

@@ -36,7 +36,6 @@ pub struct Policy {
     pub write: Vec<PathBuf>,
     /// Paths that may be read and run, with everything below.
     pub read: Vec<PathBuf>,
-    /// Sockets that may be connected to.
     pub sockets: Vec<PathBuf>,
     /// Sockets that may not be connected to, although the folders around them are granted.
     pub closed: Vec<PathBuf>,
@@ -70,7 +69,6 @@ pub struct Swap {
 pub struct Places {
     /// The user's home folder.
     pub home: PathBuf,
-    /// The worktree of the agent.
     pub worktree: PathBuf,
     /// The git folder of this worktree alone; `None` without a repository.
     pub git_own: Option<PathBuf>,

@@ -34,9 +34,7 @@ pub(crate) struct Cast {
     pub(crate) bare: BTreeSet<AgentName>,
     pub(crate) people: People,
     pub(crate) faults: Faults,
-    /// True if the run is long.
     pub(crate) long: bool,
-    /// True if some values are large.
     pub(crate) large: bool,
 }
 

@@ -40,17 +40,12 @@ impl fmt::Display for Counts {
 /// The result of a seed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
-    /// The seed of the world.
     pub seed: u64,
-    /// The number of steps in all.
     pub steps: u64,
-    /// The number of crashes.
     pub crashes: u64,
     /// The duration in virtual time, in milliseconds.
     pub virtual_ms: u64,
-    /// The number of events in the store.
     pub events: u64,
-    /// The number of admitted handoffs.
     pub handoffs: u64,
     /// The outcome of the run.
     pub ended_as: String,
@@ -73,11 +68,8 @@ const TAIL: usize = 40;
     trace[trace.len().saturating_sub(TAIL)..].join("\n")
 )]
 pub struct Violation {
-    /// The seed of the world.
     pub seed: u64,
-    /// The number of the step.
     pub step: u64,
-    /// The name of the law.
     pub law: &'static str,
     /// The difference that was found.
     pub detail: String,

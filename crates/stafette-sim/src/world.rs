@@ -88,12 +88,17 @@ struct Message {
 
 #[derive(Clone, Debug)]
 enum Reply {
-    /// No one waits for it.
     Told,
     /// The agent that gave a result.
-    Kept { session: u64, key: TurnKey, name: String },
+    Kept {
+        session: u64,
+        key: TurnKey,
+        name: String,
+    },
     /// A person, who tries again if it was not stored.
-    Asked { tries: u32 },
+    Asked {
+        tries: u32,
+    },
 }
 
 /// The reason why a step stops early.
@@ -101,7 +106,6 @@ enum Reply {
 enum Stop {
     /// The process died in the middle of the step.
     Crashed,
-    /// A law is broken.
     Broken(Breach),
 }
 

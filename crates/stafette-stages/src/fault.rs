@@ -26,7 +26,6 @@ pub enum Fault {
         #[from]
         source: Refused,
     },
-    /// The operation is reserved for people.
     #[error("only a person may {what}")]
     NeedsPerson { what: &'static str },
     /// The history refused or failed.
@@ -41,10 +40,8 @@ pub enum Fault {
         #[from]
         source: GraphError,
     },
-    /// The node does not exist.
     #[error("there is no {node}")]
     NoNode { node: NodeKey },
-    /// No calendar is configured.
     #[error("no calendar is configured")]
     NoCalendar,
     /// The calendar refused or failed.
@@ -59,7 +56,6 @@ pub enum Fault {
         #[from]
         source: ProposalError,
     },
-    /// Another event takes the time of a block.
     #[error("`{other}` is there from {} to {}{}", from.rfc3339(), to.rfc3339(), now_at(title, *place))]
     Taken { title: String, other: String, from: Time, to: Time, place: Option<(Time, Time)> },
     /// Blocks of a plan lost their times, and have others now.
@@ -68,16 +64,12 @@ pub enum Fault {
     /// An accepted block lost its time on the way into the calendar.
     #[error("{why}")]
     Again { why: String },
-    /// A block would begin before its predecessor ends.
     #[error("`{title}` has to wait for `{first}`, which ends at {}: choose a later time, or move `{first}` first", until.rfc3339())]
     Early { title: String, first: String, until: Time },
-    /// A block would end after its successor has begun.
     #[error("`{next}`, which has to wait for `{title}`, begins at {} and finds no place behind it: choose an earlier time, or move `{next}` first", from.rfc3339())]
     Late { title: String, next: String, from: Time },
-    /// A block has another time, after its predecessor.
     #[error("`{title}` has to wait for `{first}`: it is proposed for {} to {} now", place.0.rfc3339(), place.1.rfc3339())]
     Follows { title: String, first: String, place: (Time, Time) },
-    /// The requested time is invalid.
     #[error("the end is not after the beginning, or more than {SPAN} behind it")]
     Span,
     /// The search for free time failed.
@@ -110,7 +102,6 @@ pub enum Fault {
         #[from]
         source: EngineError,
     },
-    /// A file of the project cannot be used.
     #[error("{file} cannot be used: {why}")]
     File { file: String, why: String },
     /// The request is invalid.

@@ -8,17 +8,14 @@ use crate::{Fault, Reply};
 /// A text in the index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Text {
-    /// Run that the text belongs to.
     pub run: RunId,
     /// Sequence number of the event that contains it.
     pub seq: u64,
     /// Handoff that the text is about, if any.
     pub handoff: Option<HandoffId>,
-    /// Time of the text.
     pub at: Time,
     /// Kind of text, such as the event's name.
     pub kind: String,
-    /// Author of the text.
     pub who: String,
     /// The text itself; in results, an excerpt.
     pub body: String,
@@ -30,7 +27,6 @@ pub struct Text {
 pub struct FindError {
     /// Path of the file, or address of the database.
     pub place: String,
-    /// Error of the backend.
     pub source: Fault,
 }
 

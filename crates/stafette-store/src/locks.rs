@@ -13,9 +13,7 @@ pub const LOCK_ENTRIES: u64 = 4096;
 pub struct LockEntry {
     /// Sequence number, from 1.
     pub seq: u64,
-    /// Time of the event.
     pub at: Time,
-    /// Name of the event.
     pub name: String,
     /// The whole event as JSON.
     pub body: String,
@@ -24,7 +22,6 @@ pub struct LockEntry {
 /// A held lock, or a place in the queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LockRow {
-    /// Id of the lock.
     pub id: u64,
     /// True if it is held, false if it waits.
     pub held: bool,
@@ -43,7 +40,6 @@ pub struct LockBatch {
     pub fence: u64,
     /// Rows that are new or changed.
     pub put: Vec<LockRow>,
-    /// Ids of the removed rows.
     pub remove: Vec<u64>,
 }
 
@@ -103,24 +99,12 @@ pub struct LockStore {
 /// A lock batch was not written.
 #[derive(Clone, Debug, Error)]
 pub enum LockError {
-    /// Another writer was first.
     #[error("the locks are at version {found}, not at {expected}")]
-    Conflict {
-        /// Version that the batch was made for.
-        expected: u64,
-        /// Current version of the lock table.
-        found: u64,
-    },
-    /// The batch contradicts itself.
+    Conflict { expected: u64, found: u64 },
     #[error("the change of the locks contradicts itself: {flaw}")]
-    Malformed {
-        /// The contradiction, as text.
-        flaw: String,
-    },
-    /// The store could not write the batch.
+    Malformed { flaw: String },
     #[error("the locks could not be stored")]
     NotWritten {
-        /// Error of the write.
         #[from]
         source: AppendError,
     },

@@ -15,9 +15,7 @@ pub const PAGE_BYTES: usize = 8 << 20;
 pub struct Entry {
     /// Sequence number within the run, from 1.
     pub seq: u64,
-    /// Time of the event.
     pub at: Time,
-    /// Name of the event.
     pub name: String,
     /// Handoff that the event is about, if any.
     pub handoff: Option<HandoffId>,
@@ -32,7 +30,6 @@ pub struct Stored {
     pub position: u64,
     /// Run that the entry belongs to.
     pub run: RunId,
-    /// The entry as it was written.
     pub entry: Entry,
 }
 
@@ -60,9 +57,7 @@ pub struct Snapshot {
 /// A run in one row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunRow {
-    /// Id of the run.
     pub run: RunId,
-    /// Name of the workflow.
     pub workflow: String,
     /// Request of the person.
     pub title: String,
@@ -72,7 +67,6 @@ pub struct RunRow {
     pub waiting_on: Option<String>,
     /// Sequence number of the last included event.
     pub seq: u64,
-    /// Start of the run.
     pub created_at: Time,
     /// Time of the last event.
     pub updated_at: Time,
@@ -85,7 +79,6 @@ pub struct RunRow {
 /// A handoff in one row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HandoffRow {
-    /// Run that the handoff belongs to.
     pub run: RunId,
     /// Id of the handoff within the run.
     pub id: HandoffId,
@@ -99,7 +92,6 @@ pub struct HandoffRow {
     pub state: String,
     /// True while a person has to answer it.
     pub question: bool,
-    /// Time of the proposal.
     pub opened_at: Time,
     /// Time of the last change.
     pub updated_at: Time,
@@ -112,7 +104,6 @@ pub struct HandoffRow {
 /// Result of one decision, written together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Batch {
-    /// Run that the batch belongs to.
     pub run: RunId,
     /// Sequence number of the last event that the writer knew; 0 creates the run.
     pub expected_seq: u64,

@@ -5,9 +5,7 @@ use serde::Serialize;
 /// Result of [`crate::Store::retain`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Removed {
-    /// Number of removed runs.
     pub runs: u64,
-    /// Number of removed events.
     pub events: u64,
 }
 
@@ -34,7 +32,6 @@ pub struct Compacted {
 /// Result of an integrity check.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Health {
-    /// Name of the backend.
     pub backend: &'static str,
     /// Schema version of the tables.
     pub schema: u32,
@@ -44,17 +41,13 @@ pub struct Health {
     pub bytes: u64,
     /// Maximum size in bytes, without that log; `None` for no limit.
     pub max_bytes: Option<u64>,
-    /// Number of stored runs.
     pub runs: u64,
     /// Number of runs that have not ended.
     pub unfinished: u64,
-    /// Number of stored events.
     pub events: u64,
     /// Number of events without a checksum, which older versions wrote.
     pub unchecked: u64,
-    /// Number of stored handoffs.
     pub handoffs: u64,
-    /// Number of stored snapshots.
     pub snapshots: u64,
 }
 

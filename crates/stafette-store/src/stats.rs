@@ -10,7 +10,6 @@ use serde::Serialize;
 pub struct Stats {
     /// Number of transactions that were committed for batches.
     pub commits: u64,
-    /// Number of batches in them.
     pub batches: u64,
     /// Largest number of batches that shared one commit.
     pub largest_group: u64,

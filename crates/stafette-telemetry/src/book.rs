@@ -35,26 +35,20 @@ pub struct Book {
 /// A run that has not ended.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct OpenRun {
-    /// Name of the workflow.
     pub workflow: Arc<str>,
-    /// Request that started the run.
     pub request: String,
-    /// Start of the run.
     pub began: Time,
     /// Receiver of its trace.
     pub telemetry: Telemetry,
     /// Span of the caller that started the run, in the caller's trace.
     #[serde(default)]
     pub asked_in: Option<Traceparent>,
-    /// Budget of the run.
     pub limit: Budget,
     /// Usage of all turns so far.
     pub spent: Usage,
     /// Open handoffs, by id.
     pub handoffs: BTreeMap<HandoffId, OpenHandoff>,
-    /// Session state of each agent.
     pub sessions: BTreeMap<String, SessionState>,
-    /// Changes of the run.
     #[serde(default)]
     changes: Changes,
 }
@@ -64,7 +58,6 @@ pub struct OpenRun {
 pub struct OpenHandoff {
     /// Constant properties of the handoff.
     pub about: Arc<About>,
-    /// Phase that the handoff is in.
     pub state: Phase,
     /// True once an agent or a person has accepted it.
     pub accepted: bool,
@@ -88,7 +81,6 @@ pub enum Phase {
     Running,
     /// The handoff waits for others.
     Blocked,
-    /// A person has been asked.
     Asked,
 }
 
@@ -144,19 +136,14 @@ pub struct About {
     /// Span of the giver, in the giver's own trace.
     #[serde(default)]
     pub given_in: Option<Traceparent>,
-    /// Name of the workflow.
     pub workflow: Arc<str>,
     /// Party that gave the work.
     pub from: Party,
-    /// Party that the work was given to.
     pub to: Party,
     /// Reason code, such as `task_handoff`.
     pub reason: String,
-    /// Summary in one sentence.
     pub summary: String,
-    /// Trace id in the contract.
     pub trace_id: String,
-    /// Handoff in which this one was made.
     pub cause: Option<HandoffId>,
     /// Keys of the inputs that the giver wants back.
     pub missing: Vec<String>,
@@ -164,7 +151,6 @@ pub struct About {
     pub spec: Option<String>,
     /// True if it starts another round of a loop.
     pub again: bool,
-    /// Time when it was admitted.
     pub admitted: Time,
 }
 
@@ -180,11 +166,8 @@ impl About {
 /// End of a handoff.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Closed {
-    /// Way in which it was closed.
     pub way: Way,
-    /// Outcome of the work.
     pub outcome: Outcome,
-    /// Number of inputs that were provided.
     pub provided: usize,
     /// Number of inputs that were wanted and not provided.
     pub missing: usize,
@@ -220,31 +203,22 @@ impl Closed {
 /// Something that happened, with its context.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Fact {
-    /// A run began.
     RunBegan {
-        /// Name of the workflow.
         workflow: Arc<str>,
-        /// Alert rules of the workflow.
         alerts: Box<AlertRules>,
     },
-    /// A run ended.
     RunEnded {
-        /// State of the run at its end.
         run: Box<OpenRun>,
         /// Final status, as one word.
         status: &'static str,
-        /// Reason of the end.
         why: String,
     },
     /// A handoff was admitted.
     Made(Arc<About>),
-    /// A handoff was refused.
     Refused {
         /// Properties of the refused handoff.
         about: Arc<About>,
-        /// True if it would have been circular.
         circular: bool,
-        /// Name of the rule.
         rule: String,
         /// Explanation of the rule, as a sentence.
         why: String,
@@ -253,26 +227,17 @@ pub enum Fact {
     Accepted(Arc<About>),
     /// A handoff has ended.
     Closed(Arc<About>, Closed),
-    /// A turn was given out.
     TurnBegan(Arc<About>, TurnKey),
-    /// A turn has ended.
     TurnEnded {
-        /// Handoff of the turn.
         about: Arc<About>,
-        /// Key of the turn.
         turn: TurnKey,
-        /// Time when it was given out.
         began: Time,
-        /// Usage of the turn.
         usage: Usage,
         /// Failure of the turn, if it failed.
         failure: Option<Failure>,
-        /// True if it was cancelled.
         cancelled: bool,
     },
-    /// An activity on a change has ended.
     ChangeEnded(Box<ChangeEnded>),
-    /// An agent renewed its lease.
     LeaseRenewed,
     /// Another attempt will be made.
     Retried(Arc<About>),
@@ -284,7 +249,6 @@ pub enum Fact {
     BudgetReached(String),
     /// An agent raised an alert.
     Alerted {
-        /// Code of the alert.
         code: String,
         /// Message of the alert, as a sentence.
         message: String,

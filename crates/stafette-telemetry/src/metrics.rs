@@ -35,15 +35,12 @@ pub struct Metrics {
 
     /// Handoffs that were partially resolved.
     pub partial: u64,
-    /// Handoffs that were cancelled.
     pub cancelled: u64,
     /// Time that people took to answer, in milliseconds.
     pub answer_ms: Histogram,
     /// Refusals by rule.
     pub refused: BTreeMap<String, u64>,
-    /// Counts by agent.
     pub agents: BTreeMap<String, AgentCounts>,
-    /// Counts by workflow.
     pub workflows: BTreeMap<String, WorkflowCounts>,
     /// Ended runs, by status.
     pub runs: BTreeMap<String, u64>,
@@ -51,7 +48,6 @@ pub struct Metrics {
     pub changes: BTreeMap<String, u64>,
     /// Attempts after the first.
     pub retries: u64,
-    /// Number of lease renewals.
     pub leases_renewed: u64,
     /// Results that came too late.
     pub late: u64,
@@ -59,20 +55,17 @@ pub struct Metrics {
     pub recoveries: BTreeMap<String, u64>,
     /// Reached budgets, by part.
     pub budgets_reached: BTreeMap<String, u64>,
-    /// Alerts that agents raised.
     pub agent_alerts: u64,
 }
 
 /// Counts of an agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct AgentCounts {
-    /// Turns that ended.
     pub turns: u64,
     /// Turns that failed, among those that ended.
     pub broken: u64,
     /// Total duration of the turns, in milliseconds.
     pub time_ms: u64,
-    /// Tokens that the turns used.
     pub tokens: u64,
     /// Cost of the turns, in millionths of a dollar.
     pub micro_usd: u64,
@@ -81,9 +74,7 @@ pub struct AgentCounts {
 /// Counts of a workflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct WorkflowCounts {
-    /// Runs that began.
     pub runs: u64,
-    /// Handoffs that were attempted.
     pub handoffs: u64,
     /// Rounds of a loop after its first.
     pub fix_iterations: u64,

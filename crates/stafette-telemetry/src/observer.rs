@@ -30,7 +30,6 @@ pub struct Shown {
     pub book: Book,
     /// Counters over all events so far.
     pub metrics: Metrics,
-    /// State of the alerts.
     pub alerts: Alerts,
 }
 

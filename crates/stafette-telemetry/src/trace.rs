@@ -11,23 +11,17 @@ use crate::book::{About, ChangeEnded, Closed, Fact, OpenRun};
 /// A span that has ended.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Span {
-    /// Id of the trace.
     pub trace: TraceId,
     /// Id of the span within the trace.
     pub id: SpanId,
     /// Parent span; `None` for a root.
     pub parent: Option<SpanId>,
-    /// Name of the span.
     pub name: String,
-    /// Kind of the span.
     pub kind: Kind,
-    /// Start of the span.
     pub began: Time,
-    /// End of the span.
     pub ended: Time,
     /// Related span in another trace, if any.
     pub link: Option<Traceparent>,
-    /// Attributes as pairs of name and value.
     pub attributes: Vec<(&'static str, Value)>,
     /// Error message, if it failed.
     pub error: Option<String>,
@@ -36,7 +30,6 @@ pub struct Span {
 /// Kind of a span.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// An internal operation.
     Internal,
     /// A request to another party.
     Client,
@@ -45,7 +38,6 @@ pub enum Kind {
 /// Value of an attribute.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value {
-    /// A text value.
     Text(String),
     /// An integer value.
     Number(i64),

@@ -35,9 +35,7 @@ const LONGEST_KEY: usize = 16 * 1024;
 /// The names of variables whose values are passed on.
 #[derive(Clone, Debug, Default)]
 pub struct Variables<'a> {
-    /// The variables that hold a secret.
     pub secret: Vec<&'a str>,
-    /// The variables that may hold one.
     pub passed: Vec<&'a str>,
 }
 

@@ -47,7 +47,6 @@ pub struct Word(Box<str>);
     "`{text}` cannot mark frames: use 1 to 32 letters, digits, `-` or `_`, beginning with a letter"
 )]
 pub struct BadWord {
-    /// The text that was rejected.
     pub text: String,
 }
 
@@ -177,34 +176,24 @@ pub enum Fault {
     /// The attributes are not `key=value` pairs, or too long.
     #[error("the attributes are not short key=value pairs")]
     Attributes,
-    /// The frame is longer than [`FRAME_LIMIT`].
     #[error("no end within 65536 bytes")]
     TooLong,
-    /// The stream ended inside the frame.
     #[error("the stream ended inside the frame")]
     Cut,
-    /// Another frame opened inside the frame.
     #[error("another frame opened before this one ended")]
     Reopened,
-    /// An empty line, which no terminal's wrapping produces.
     #[error("an empty line inside the frame")]
     BlankLine,
-    /// An incomplete escape sequence.
     #[error("a broken escape sequence inside the frame")]
     Escape,
-    /// The cursor was moved, so what follows is not the rest of the frame.
     #[error("the cursor was moved inside the frame")]
     Moved,
-    /// A control character in the frame.
     #[error("a control character inside the frame")]
     Control,
-    /// The JSON payload is not valid JSON.
     #[error("the payload is not valid JSON")]
     Json,
-    /// The JSON payload is nested deeper than [`JSON_DEPTH_LIMIT`].
     #[error("the payload has more than 64 levels")]
     TooDeep,
-    /// There is text between the payload and the closing brackets.
     #[error("`>>>` does not follow the payload")]
     Unclosed,
     /// The payload is not UTF-8.
@@ -220,7 +209,6 @@ const EXCERPT: usize = 100;
 pub enum Found {
     /// A complete and valid frame.
     Frame {
-        /// The frame that was found.
         frame: Frame,
         /// The offset of its first bracket in the stream.
         offset: u64,

@@ -118,7 +118,6 @@ pub enum MessageType {
 pub enum Role {
     /// Any party of the workflow.
     Any,
-    /// Only the party of this name.
     Only(&'static str),
 }
 

@@ -316,22 +316,15 @@ pub fn best<T>(
 /// The reason why a text cannot be parsed as a document.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// The text is too long.
     #[error("the document has {bytes} bytes, and at most {MAX_BYTES} are read")]
     TooLong {
         /// The length of the text, in bytes.
         bytes: usize,
     },
-    /// The text is nested too deeply.
     #[error("line {line}: lists and objects are nested more than {MAX_DEPTH} deep")]
-    TooDeep {
-        /// The line on which the limit is exceeded.
-        line: usize,
-    },
-    /// The text is not valid JSON.
+    TooDeep { line: usize },
     #[error("not JSON: {source}")]
     Syntax {
-        /// The syntax error and its place.
         #[from]
         source: serde_json::Error,
     },

@@ -8,7 +8,6 @@ use stafette_core::Workflow;
 pub struct Source {
     /// The workflow that the file contains.
     pub workflow: Workflow,
-    /// The positions of its values.
     pub spans: Spans,
 }
 

@@ -71,7 +71,6 @@ pub enum Part {
 /// One requirement of the gate, with its result.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct GateItem {
-    /// The part of the gate that it belongs to.
     pub part: Part,
     /// The subject of the requirement.
     pub name: &'static str,
@@ -108,11 +107,8 @@ pub fn passes(items: &[GateItem]) -> bool {
 /// The features that the engine provides to every workflow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Provided<'a> {
-    /// The names of the schemas that it publishes.
     pub schemas: &'a [&'a str],
-    /// The attributes of its spans.
     pub span_attributes: &'a [&'a str],
-    /// The names of its metrics.
     pub metrics: &'a [&'a str],
 }
 

@@ -53,133 +53,45 @@ pub use validation::mark;
 /// The reason why a change could not be proposed, applied or undone. The project has not changed.
 #[derive(Debug, Error)]
 pub enum ChangeError {
-    /// The change does not exist.
     #[error("there is no change {id}")]
-    NoChange {
-        /// The id that was requested.
-        id: ChangeId,
-    },
+    NoChange { id: ChangeId },
     /// A path leads out of the project.
     #[error(transparent)]
     Path(#[from] BadPath),
-    /// An edit is incomplete or contradictory.
     #[error("{file}: {flaw}")]
-    Edit {
-        /// The file as the edit names it.
-        file: String,
-        /// The reason, in a few words.
-        flaw: &'static str,
-    },
+    Edit { file: String, flaw: &'static str },
     /// The set is empty, or larger than allowed.
     #[error("{flaw}")]
-    Size {
-        /// The reason, in a few words.
-        flaw: &'static str,
-    },
-    /// Two paths are the same file on some file systems.
+    Size { flaw: &'static str },
     #[error("{first} and {second} are one file, or one is in the other, on some file systems")]
-    Collision {
-        /// The first of the two paths.
-        first: FilePath,
-        /// The second of the two paths.
-        second: FilePath,
-    },
+    Collision { first: FilePath, second: FilePath },
     /// The workflow protects the file from every change.
     #[error("{file} is protected: `{pattern}` in `[changes]` covers it")]
-    Protected {
-        /// The file that is protected.
-        file: FilePath,
-        /// The pattern that protects it.
-        pattern: String,
-    },
-    /// The path is something else than a regular file.
+    Protected { file: FilePath, pattern: String },
     #[error("{file} is {kind}, which no change may touch")]
-    NotAFile {
-        /// The path in question.
-        file: FilePath,
-        /// The kind of object at the path, in words.
-        kind: &'static str,
-    },
-    /// The file has changed since the change was made.
+    NotAFile { file: FilePath, kind: &'static str },
     #[error("{file} is not what the change was made against")]
-    Changed {
-        /// The file that has changed.
-        file: FilePath,
-    },
-    /// A person must approve the change first.
+    Changed { file: FilePath },
     #[error("{id} needs a person's yes: {}", told(gates))]
-    NeedsPerson {
-        /// The id of the change.
-        id: ChangeId,
-        /// The reasons why a person must approve.
-        gates: Vec<Gate>,
-    },
-    /// The status of the change does not allow the operation.
+    NeedsPerson { id: ChangeId, gates: Vec<Gate> },
     #[error("{id} is {}, so it cannot be {wanted}", status.as_str())]
-    Status {
-        /// The id of the change.
-        id: ChangeId,
-        /// The current status of the change.
-        status: ChangeStatus,
-        /// The requested operation, as a participle.
-        wanted: &'static str,
-    },
-    /// Another agent proposed the change.
+    Status { id: ChangeId, status: ChangeStatus, wanted: &'static str },
     #[error("{id} is a change of {by}, who alone can revise it")]
-    NotYours {
-        /// The id of the change.
-        id: ChangeId,
-        /// The agent that proposed it.
-        by: String,
-    },
-    /// Later changes build on it.
+    NotYours { id: ChangeId, by: String },
     #[error("{id} has later changes on top of it: {}", on_top(later))]
-    Later {
-        /// The id of the change.
-        id: ChangeId,
-        /// The later changes, each with a file that they share.
-        later: Vec<(ChangeId, FilePath)>,
-    },
-    /// Another process is applying a change.
+    Later { id: ChangeId, later: Vec<(ChangeId, FilePath)> },
     #[error("another change is being applied")]
     Busy,
-    /// The change was revised since the caller has seen it.
     #[error("{id} was revised: this is about revision {seen}, and it is at {revision}")]
-    Revised {
-        /// The id of the change.
-        id: ChangeId,
-        /// The revision that the caller has seen.
-        seen: u32,
-        /// The present revision.
-        revision: u32,
-    },
-    /// A file of the change store is damaged.
+    Revised { id: ChangeId, seen: u32, revision: u32 },
     #[error("{} cannot be understood: {source}", path.display())]
-    Unreadable {
-        /// The path of the file.
-        path: PathBuf,
-        /// The error of the parser.
-        source: serde_json::Error,
-    },
-    /// The file system failed.
+    Unreadable { path: PathBuf, source: serde_json::Error },
     #[error("cannot {what} {}: {source}", path.display())]
-    Files {
-        /// The operation that was tried, as a verb.
-        what: &'static str,
-        /// The path that it was tried on.
-        path: PathBuf,
-        /// The error of the file system.
-        source: io::Error,
-    },
+    Files { what: &'static str, path: PathBuf, source: io::Error },
     /// A started change cannot be rolled back at the moment. The journal keeps it, so that it is
     /// retried.
     #[error("{why}; and it cannot be taken back yet: {source}")]
-    Stuck {
-        /// The reason for the roll-back.
-        why: String,
-        /// The reason why the roll-back failed.
-        source: Box<ChangeError>,
-    },
+    Stuck { why: String, source: Box<ChangeError> },
     /// A git command failed.
     #[error(transparent)]
     Git(GitError),

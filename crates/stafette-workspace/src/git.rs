@@ -103,38 +103,13 @@ pub fn command() -> std::process::Command {
 pub enum GitError {
     /// Git is not installed, or may not be run.
     #[error("`{command}` did not start: {source}")]
-    NotStarted {
-        /// The command line that was tried.
-        command: String,
-        /// The error of the system.
-        source: std::io::Error,
-    },
-    /// There is a `.git` that leads to no repository.
+    NotStarted { command: String, source: std::io::Error },
     #[error("{} does not lead to a git repository: {why}", path.display())]
-    NoRepository {
-        /// The path of the `.git`.
-        path: PathBuf,
-        /// The reason why it is none.
-        why: String,
-    },
-    /// The command took too long and was killed.
+    NoRepository { path: PathBuf, why: String },
     #[error("`{command}` was ended after {} seconds", after.as_secs())]
-    Slow {
-        /// The command line that was run.
-        command: String,
-        /// The time limit that it exceeded.
-        after: Duration,
-    },
-    /// Git reported an error.
+    Slow { command: String, after: Duration },
     #[error("`{command}` failed ({status}): {stderr}")]
-    Failed {
-        /// The command line that was run.
-        command: String,
-        /// The exit status of git.
-        status: std::process::ExitStatus,
-        /// The output on standard error.
-        stderr: String,
-    },
+    Failed { command: String, status: std::process::ExitStatus, stderr: String },
 }
 
 /// A repository, given to git explicitly. Git does not search for it: in the folders that it would

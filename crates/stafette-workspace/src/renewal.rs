@@ -66,20 +66,10 @@ pub enum RenewalError {
     /// The change cannot be applied or rolled back.
     #[error(transparent)]
     Change(#[from] ChangeError),
-    /// The program is not a file within the project.
     #[error("`{program}` is not a file in the project")]
-    Outside {
-        /// The path that was given.
-        program: String,
-    },
-    /// A file cannot be saved or restored.
+    Outside { program: String },
     #[error("{} cannot be kept or put back", path.display())]
-    Files {
-        /// The path of the file.
-        path: PathBuf,
-        /// The error of the file system.
-        source: io::Error,
-    },
+    Files { path: PathBuf, source: io::Error },
 }
 
 /// The record of a renewal in progress.

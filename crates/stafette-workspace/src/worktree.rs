@@ -51,73 +51,28 @@ pub enum WorktreeError {
     /// A git command failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The project is not in a git repository.
     #[error("{} is not in a git repository: run `git init` there", folder.display())]
-    NoRepository {
-        /// The folder of the project.
-        folder: PathBuf,
-    },
-    /// The file system failed.
+    NoRepository { folder: PathBuf },
     #[error("cannot {what} {}: {source}", path.display())]
-    Files {
-        /// The operation that was tried, as a verb.
-        what: &'static str,
-        /// The path that it was tried on.
-        path: PathBuf,
-        /// The error of the file system.
-        source: io::Error,
-    },
-    /// The content of a worktree could not be saved, so it stays.
+    Files { what: &'static str, path: PathBuf, source: io::Error },
     #[error("{} stays, since its work could not be saved: {source}", path.display())]
-    NotSaved {
-        /// The path of the worktree.
-        path: PathBuf,
-        /// The reason why saving failed.
-        source: Box<WorktreeError>,
-    },
-    /// The worktree contains a repository, which the outer one cannot save.
+    NotSaved { path: PathBuf, source: Box<WorktreeError> },
     #[error(
         "{} stays, since it has repositories of its own in it: {}; move or remove them",
         path.display(),
         list(nested)
     )]
-    Nested {
-        /// The path of the worktree.
-        path: PathBuf,
-        /// The nested repositories, relative to the worktree.
-        nested: Vec<PathBuf>,
-    },
-    /// A branch to be written is checked out elsewhere.
+    Nested { path: PathBuf, nested: Vec<PathBuf> },
     #[error("the branch {branch} is checked out in {}: choose another name", path.display())]
-    CheckedOut {
-        /// The name of the branch.
-        branch: String,
-        /// The path of that checkout.
-        path: PathBuf,
-    },
-    /// The worktree contains something that cannot be part of a change.
+    CheckedOut { branch: String, path: PathBuf },
     #[error("links, repositories and files outside of the project are no change: {}", list(paths))]
-    NotFiles {
-        /// The paths in question.
-        paths: Vec<PathBuf>,
-    },
-    /// A file is larger than a change may hold.
+    NotFiles { paths: Vec<PathBuf> },
     #[error("a file is larger than the 16 MiB that a change may hold")]
     TooLarge,
-    /// An agent has made more objects than the repository takes at once.
     #[error("the agent has made {bytes} bytes of objects, and a turn may add {most}")]
-    TooMuch {
-        /// The bytes of all objects.
-        bytes: u64,
-        /// The limit.
-        most: u64,
-    },
-    /// A branch to be written has commits that would be lost.
+    TooMuch { bytes: u64, most: u64 },
     #[error("the branch {branch} has other work on it: choose another name, or remove it")]
-    Diverged {
-        /// The name of the branch.
-        branch: String,
-    },
+    Diverged { branch: String },
 }
 
 fn list(paths: &[PathBuf]) -> String {
@@ -138,15 +93,11 @@ pub enum Base {
 /// The existing worktree of an agent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Worktree {
-    /// The run that it belongs to.
     pub run: RunId,
-    /// The agent that works in it.
     pub agent: AgentName,
-    /// The path of the worktree.
     pub path: PathBuf,
     /// The project's folder in it, where its agent starts.
     pub folder: PathBuf,
-    /// The branch that it is on.
     pub branch: String,
     place: Place,
 }
@@ -174,7 +125,6 @@ pub struct Worktrees {
     shared: Place,
     /// The path of the project within its checkout.
     prefix: PathBuf,
-    /// The folder of the worktrees.
     root: PathBuf,
     /// Serialises git commands: git's own locks fail instead of waiting.
     turn: Mutex<()>,

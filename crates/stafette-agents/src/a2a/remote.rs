@@ -29,37 +29,17 @@ pub(super) enum RemoteError {
     /// The remote agent could not be reached.
     #[error(transparent)]
     Http(#[from] HttpError),
-    /// The remote agent does not know the task.
     #[error("it does not know the task any more")]
     NoTask,
-    /// The remote agent returned an error.
     #[error("it answers: {message} ({code})")]
-    Refused {
-        /// The JSON-RPC error code.
-        code: i32,
-        /// The message of the remote agent.
-        message: String,
-    },
-    /// The remote agent refused access.
+    Refused { code: i32, message: String },
     #[error("it does not let us in (HTTP {status}): {hint}")]
-    Closed {
-        /// The HTTP status code of the answer.
-        status: u16,
-        /// A hint on how to get access.
-        hint: String,
-    },
-    /// The answer cannot be parsed.
+    Closed { status: u16, hint: String },
     #[error("what it answers cannot be understood: {why}")]
-    Odd {
-        /// The reason, in a sentence.
-        why: String,
-    },
+    Odd { why: String },
     /// The remote agent cannot be used.
     #[error("{why}")]
-    Unfit {
-        /// The reason, in a sentence.
-        why: String,
-    },
+    Unfit { why: String },
 }
 
 impl RemoteError {
@@ -92,7 +72,6 @@ pub(super) struct Remote {
     authorization: Option<String>,
     /// The trace context of the turn, sent as a header; `None` when it is not sent.
     traceparent: Option<String>,
-    /// True if it streams events.
     pub(super) streams: bool,
 }
 

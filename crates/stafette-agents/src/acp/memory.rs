@@ -13,7 +13,6 @@ use crate::Job;
 /// The remembered data of a session.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Past {
-    /// The session id of the agent.
     pub(super) session: String,
     /// The tokens that it had used when its last turn ended.
     #[serde(default)]

@@ -46,8 +46,10 @@ pub(super) const OPENING: Duration = Duration::from_secs(120);
 /// An update or a request of an agent.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// A piece of a message.
-    Text { message: Option<String>, text: String },
+    Text {
+        message: Option<String>,
+        text: String,
+    },
     /// A tool call, a plan or a notice.
     Note(Option<String>),
     /// The cost of the whole session so far.
@@ -61,9 +63,18 @@ pub(super) enum Event {
         answer: Answer<PermissionDecision>,
     },
     /// The agent reads a file.
-    Read { path: PathBuf, line: Option<u32>, limit: Option<u32>, answer: Answer<String> },
+    Read {
+        path: PathBuf,
+        line: Option<u32>,
+        limit: Option<u32>,
+        answer: Answer<String>,
+    },
     /// The agent writes a file.
-    Write { path: PathBuf, text: String, answer: Answer<()> },
+    Write {
+        path: PathBuf,
+        text: String,
+        answer: Answer<()>,
+    },
     /// The agent runs a command.
     Run(Run, Answer<String>),
     /// The agent asks for the output of a command.
@@ -102,7 +113,6 @@ pub(super) struct Choice {
 /// The decision on a question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum PermissionDecision {
-    /// The choice with this id.
     Chosen(String),
     /// No choice: the turn has ended, or there is no choice that denies.
     Dropped,
@@ -143,7 +153,6 @@ where
 pub(super) struct AcpError {
     pub(super) kind: FailureKind,
     pub(super) message: String,
-    /// True if the peer is gone.
     pub(super) gone: bool,
 }
 
@@ -191,7 +200,6 @@ pub(super) enum End {
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     to: ConnectionTo<Agent>,
-    /// The MCP servers that its sessions are given.
     servers: Vec<McpServer>,
 }
 

@@ -34,11 +34,9 @@ pub struct Library {
 /// A file that should be a profile and is invalid.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Broken {
-    /// The path of the file.
     pub path: PathBuf,
     /// The content of the file.
     pub text: String,
-    /// The mistakes in it.
     pub mistakes: Vec<Diagnostic>,
 }
 

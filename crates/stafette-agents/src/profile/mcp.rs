@@ -14,7 +14,6 @@ use crate::Job;
 pub struct McpServer {
     /// The program to start.
     pub command: String,
-    /// The arguments of the program.
     pub arguments: Vec<String>,
 }
 

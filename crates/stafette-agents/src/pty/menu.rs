@@ -14,7 +14,6 @@ const OPTIONS: usize = 12;
 pub(super) struct Menu {
     /// The options from top to bottom, without numbers.
     pub(super) options: Vec<String>,
-    /// The place of the marked one.
     pub(super) marked: usize,
 }
 

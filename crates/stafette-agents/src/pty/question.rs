@@ -52,7 +52,6 @@ enum Action {
 /// The reason why a program is not given its order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Doubt {
-    /// It asks for a decision.
     Asks,
     /// It shows nothing that its profile knows.
     Unknown,

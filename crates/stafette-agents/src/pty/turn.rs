@@ -54,7 +54,6 @@ pub(super) struct Turn<'a> {
     pub(super) terminal: &'a Terminal,
     pub(super) link: &'a Voice,
     pub(super) changes: watch::Receiver<u64>,
-    /// The answers of people.
     answers: &'a mut mpsc::Receiver<Reply>,
     /// The question that waits for a person.
     pub(super) question: Option<Question>,
@@ -63,7 +62,6 @@ pub(super) struct Turn<'a> {
     pub(super) dialogs: u32,
     harvest: Option<Harvest>,
     pub(super) job: &'a Job,
-    /// The note on the process that has the turn.
     note: Option<TurnNote>,
     /// The number of the program's start that has the turn.
     life: u32,

@@ -23,7 +23,6 @@ pub(super) struct Row {
     line: String,
     /// Its letters without the border of a box, and without blanks around them.
     text: Range<usize>,
-    /// The columns of the text.
     columns: Range<usize>,
     /// The number of columns that its first and its last word take.
     first_word: usize,

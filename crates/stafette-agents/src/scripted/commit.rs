@@ -24,7 +24,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The result of a commit step.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Commit {
-    /// A new commit was made.
     Made(String),
     /// The commit of an earlier delivery, or the last one where there is nothing to commit.
     Found(String),

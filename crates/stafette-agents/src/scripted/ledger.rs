@@ -13,9 +13,7 @@ use stafette_core::{Time, TurnKey};
 pub struct Entry {
     /// The time of the event, in UTC.
     pub at: String,
-    /// The turn that it belongs to.
     pub key: TurnKey,
-    /// The event that is recorded.
     pub event: Event,
     /// The commit; `None` when none was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]

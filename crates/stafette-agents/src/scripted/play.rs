@@ -181,14 +181,16 @@ impl Voice {
 /// The end of a turn.
 #[derive(Debug)]
 enum End {
-    /// All steps are done.
     Done,
     /// An exit with this status.
     Left(u8),
     /// The receiver is gone.
     Unheard,
     /// A failure with its reason.
-    Failed { message: String, fatal: bool },
+    Failed {
+        message: String,
+        fatal: bool,
+    },
 }
 
 impl End {

@@ -25,7 +25,6 @@ pub struct Script {
 /// The steps of an agent in one turn.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Turn {
-    /// The condition for this turn.
     pub when: When,
     /// The steps, in order.
     pub steps: Vec<Step>,
@@ -56,23 +55,19 @@ pub enum Step {
     Say(String),
     /// Writes a file in the agent's folder.
     Write {
-        /// The path of the file.
         path: String,
         /// The content of the file.
         text: String,
     },
     /// Appends to a file in the agent's folder.
     Append {
-        /// The path of the file.
         path: String,
-        /// The text to append.
         text: String,
     },
     /// Runs a command in a shell.
     Run {
         /// The command line for the shell.
         command: String,
-        /// True if it must succeed.
         ok: bool,
     },
     /// Commits everything with this message, once for each key.
@@ -81,7 +76,6 @@ pub enum Step {
     Wait(Millis),
     /// Reports tokens and money that were used.
     Report {
-        /// The number of tokens.
         tokens: u64,
         /// The amount of money, in dollars.
         usd: Usd,
@@ -92,12 +86,10 @@ pub enum Step {
     Emit {
         /// The type of the signal.
         kind: String,
-        /// The payload of the signal.
         payload: Value,
     },
     /// Crashes immediately, without a result.
     Crash,
-    /// Exits with this status.
     Exit(u8),
     /// Shows no sign of life any more.
     Hang,
@@ -106,22 +98,14 @@ pub enum Step {
 /// A script that cannot be played.
 #[derive(Debug, Error)]
 pub enum ScriptError {
-    /// The file cannot be read.
     #[error("cannot read the script {}: {source}", path.display())]
-    Unreadable {
-        /// The path of the file.
-        path: PathBuf,
-        /// The error of the system.
-        source: std::io::Error,
-    },
-    /// The text is not a script.
+    Unreadable { path: PathBuf, source: std::io::Error },
     #[error("the script has a mistake at line {line}, column {column}: {message}")]
     Wrong {
         /// The line of the mistake, from 1.
         line: usize,
         /// The column of the mistake, from 1.
         column: usize,
-        /// The mistake, in a sentence.
         message: String,
     },
 }

@@ -12,7 +12,6 @@ use crate::profile::Profile;
 pub struct Tokens {
     /// Input tokens that did not come from a cache.
     pub input: u64,
-    /// Output tokens of the model.
     pub output: u64,
     /// Input tokens that were read from a cache.
     pub cached: u64,
@@ -40,7 +39,6 @@ impl Tokens {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Totals {
-    /// The tokens that the session used.
     pub tokens: Tokens,
     /// The money used, if it is stated.
     pub cost: Option<Usd>,

@@ -108,9 +108,7 @@ pub enum Emit {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Wanted {
-    /// One of these values.
     OneOf(Vec<Value>),
-    /// Exactly this value and no other.
     Exactly(Value),
 }
 

@@ -18,7 +18,6 @@ const HAND_OVER: u8 = 0x04;
 /// The visibility of a typed text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Sight {
-    /// It is not shown.
     None,
     /// The system shows it, but under load only part of it, though it keeps everything that it
     /// took.

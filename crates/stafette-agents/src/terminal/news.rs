@@ -12,11 +12,8 @@ pub(super) const WAITING: usize = 256;
 /// A state change of an agent's session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SessionNews {
-    /// The run that it belongs to.
     pub run: RunId,
-    /// The agent that works in it.
     pub agent: AgentName,
-    /// The new state of the session.
     pub state: SessionState,
     /// A message for people: how its program died, with its last screen.
     pub note: String,

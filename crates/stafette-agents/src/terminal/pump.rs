@@ -52,7 +52,6 @@ pub(super) struct Input {
 /// The kind of input.
 #[derive(Debug)]
 pub(super) enum Text {
-    /// These bytes as they are.
     Keys(Vec<u8>),
     /// A text, in the form that the program takes.
     Pasted(String),
@@ -105,7 +104,6 @@ pub(super) struct Pump {
 struct Program {
     tty: Tty,
     group: Group,
-    /// True if it has closed its side.
     closed: bool,
 }
 

@@ -78,12 +78,7 @@ pub(super) enum Event {
     /// A question that has an answer.
     Ask(Ask),
     /// A private mode is switched.
-    Mode {
-        /// The number of the mode.
-        mode: u16,
-        /// True if it is switched on.
-        on: bool,
-    },
+    Mode { mode: u16, on: bool },
     /// Everything is reset to its initial state.
     Reset,
     /// The program sets the window's title.
@@ -141,7 +136,6 @@ enum Place {
     #[default]
     Text,
     Escape,
-    /// In a control sequence.
     Control,
     /// In an escape sequence of more than one letter.
     Longer,

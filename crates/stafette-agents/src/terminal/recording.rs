@@ -43,7 +43,6 @@ pub struct Header {
     pub height: u16,
     /// The start time, in seconds since 1970.
     pub timestamp: u64,
-    /// The title of the recording.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
 }
@@ -55,7 +54,6 @@ pub enum Event {
     Output(String),
     /// The terminal was resized to these columns and rows.
     Resize(u16, u16),
-    /// A note for people.
     Note(String),
 }
 
@@ -79,27 +77,16 @@ impl Event {
 pub struct Timed {
     /// The time since the beginning.
     pub at: Duration,
-    /// The event at that time.
     pub event: Event,
 }
 
 /// The reason why a recording could not be read.
 #[derive(Debug, Error)]
 pub enum RecordingError {
-    /// The file could not be read.
     #[error("cannot read {}: {source}", path.display())]
-    Unreadable {
-        /// The path of the file.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// The file is not a recording.
+    Unreadable { path: PathBuf, source: io::Error },
     #[error("{} is not an asciicast of version 2", path.display())]
-    Wrong {
-        /// The path of the file.
-        path: PathBuf,
-    },
+    Wrong { path: PathBuf },
 }
 
 /// The path of the recording of an agent in a run, in the folder of all recordings.

@@ -18,17 +18,13 @@ use crate::process::Launch;
 /// A summary of a terminal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct TerminalInfo {
-    /// The run that it belongs to.
     pub run: RunId,
-    /// The agent that works in it.
     pub agent: AgentName,
-    /// The state of its session.
     pub state: State,
     /// The title that its program has set, if any.
     pub title: Option<String>,
     /// Width in columns.
     pub cols: u16,
-    /// Height in rows.
     pub rows: u16,
     /// The id of its process, while it runs.
     pub pid: Option<i32>,

@@ -19,7 +19,6 @@ pub enum Piece {
     Bytes {
         /// The position in the stream at which they end.
         seq: u64,
-        /// The bytes of this piece.
         bytes: Vec<u8>,
     },
 }

@@ -9,7 +9,6 @@ use tokio::time::Instant;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Its program is starting.
     Starting,
     /// Its program takes input.
     Ready,
@@ -63,10 +62,7 @@ pub(super) enum ExitAction {
     /// Nothing: it exited on its own.
     Ended,
     /// It is started again at a later time.
-    Restart {
-        /// The time of the restart.
-        at: Instant,
-    },
+    Restart { at: Instant },
     /// It is not started again.
     GiveUp,
 }
@@ -74,7 +70,6 @@ pub(super) enum ExitAction {
 /// The change that is due at a moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Due {
-    /// The state has changed.
     Changed,
     /// The program is to be started again.
     Restart,

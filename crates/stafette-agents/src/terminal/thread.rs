@@ -40,7 +40,6 @@ pub(crate) struct Thread {
     resume: Vec<String>,
     /// The files in which the program records its sessions, if we cannot name them.
     sessions: Option<Sessions>,
-    /// The folders of these files.
     folders: Vec<PathBuf>,
     /// The working folder of the program.
     place: PathBuf,
@@ -56,7 +55,6 @@ struct Now {
     begun: Option<String>,
     /// True if it continues an earlier session.
     resumed: bool,
-    /// True if it had a turn.
     worked: bool,
 }
 

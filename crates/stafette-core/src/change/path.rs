@@ -28,7 +28,6 @@ pub struct FilePath(String);
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("`{}` cannot be changed: {flaw}", text.chars().take(200).collect::<String>().escape_debug())]
 pub struct BadPath {
-    /// The text that was rejected.
     pub text: String,
     /// The reason why it is invalid.
     pub flaw: &'static str,

@@ -8,24 +8,11 @@ use crate::Time;
 /// A write that is not allowed.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Conflict {
-    /// Another holder has a lock on it.
     #[error("{path} is locked by {holder} until {until} ({id})")]
-    Locked {
-        /// The path that was to be written.
-        path: String,
-        /// The holder of the conflicting lock.
-        holder: Holder,
-        /// The id of the conflicting lock.
-        id: LockId,
-        /// The latest time at which that lock ends.
-        until: Time,
-    },
+    Locked { path: String, holder: Holder, id: LockId, until: Time },
     /// The lock with that number is no longer held, or never was the writer's.
     #[error("the lock with the fencing number {fence} is not held any more")]
-    Lost {
-        /// The fencing number that was presented.
-        fence: u64,
-    },
+    Lost { fence: u64 },
 }
 
 impl Locks {

@@ -26,7 +26,6 @@ pub struct Pattern(String);
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("`{}` cannot be locked: {flaw}", text.chars().take(80).collect::<String>().escape_debug())]
 pub struct BadPattern {
-    /// The text that was rejected.
     pub text: String,
     /// The reason why it is invalid.
     pub flaw: &'static str,

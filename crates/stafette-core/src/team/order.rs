@@ -25,11 +25,9 @@ pub enum Order {
     },
     /// Applies a set, or takes it back.
     Change {
-        /// The identity of the order.
         key: WorkKey,
         /// The action that is wanted.
         work: ChangeWork,
-        /// The revision that was ordered.
         revision: u32,
         /// The party that wants it.
         by: Hand,
@@ -41,10 +39,7 @@ pub enum Order {
     /// Counts the changes of a run that has ended, so that it can hand over.
     HandOver,
     /// Begins the run that follows, and applies first what is ready.
-    Begin {
-        /// The earliest time for it.
-        not_before: Time,
-    },
+    Begin { not_before: Time },
 }
 
 /// The identity of an order to apply a set or to take it back.

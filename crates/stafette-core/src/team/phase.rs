@@ -103,9 +103,7 @@ pub struct Measured {
 /// The answer to a phase, for counting its tokens.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Answer {
-    /// The request that is answered.
     pub request: PhaseRequest,
-    /// The response of the agent.
     pub response: PhaseResponse,
 }
 

@@ -10,7 +10,6 @@ use tokio::sync::watch;
 /// State of an alert.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Alert {
-    /// Name of the alert.
     pub name: String,
     /// Time when that began, or was noticed.
     pub at: Time,

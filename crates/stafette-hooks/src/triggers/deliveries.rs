@@ -18,7 +18,6 @@ const MOST: usize = 1024;
 /// Headers of a webhook.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Delivery {
-    /// Signature of the body.
     pub signature: String,
     /// Delivery id from the sender; the body's hash is used for `None`.
     pub id: Option<String>,

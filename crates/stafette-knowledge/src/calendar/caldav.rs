@@ -25,7 +25,6 @@ const STEP: usize = 50;
 pub struct CalDavSettings {
     /// The URL of the server, of the user's home on it, or of the calendar itself.
     pub url: String,
-    /// The user name to sign in with.
     pub user: String,
     /// The user's password. It is never printed.
     pub password: String,

@@ -138,34 +138,14 @@ impl Proposal {
 /// A proposal could not be stored or changed.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum ProposalError {
-    /// There is no proposal with this id.
     #[error("there is no proposed block `{id}`")]
-    None {
-        /// The id that was requested.
-        id: String,
-    },
-    /// Its state does not allow the change.
+    None { id: String },
     #[error("the block `{id}` is {}: that cannot be done with it", state.word())]
-    State {
-        /// The id of the block.
-        id: String,
-        /// The current state of the block.
-        state: Stand,
-    },
-    /// A person already approved another block at that time.
+    State { id: String, state: Stand },
     #[error("`{}` has the time of the block `{id}`", by.title)]
-    Taken {
-        /// The id of the block.
-        id: String,
-        /// The block that was approved for that time.
-        by: Box<Proposal>,
-    },
-    /// Any other failure of the store.
+    Taken { id: String, by: Box<Proposal> },
     #[error("the proposals failed: {why}")]
-    Failed {
-        /// The error message of the store.
-        why: String,
-    },
+    Failed { why: String },
 }
 
 impl From<Fault> for ProposalError {

@@ -48,7 +48,6 @@ pub struct Rule {
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("the rule `{rule}` cannot be used: {why}")]
 pub struct RuleError {
-    /// The text of the rule.
     pub rule: String,
     /// The reason, in a sentence.
     pub why: String,

@@ -114,29 +114,19 @@ pub struct Plan {
 /// The search for blocks cannot start.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum SlotError {
-    /// The time zone is unknown.
     #[error("the time zone `{zone}` is not known")]
-    Zone {
-        /// The name that was given.
-        zone: String,
-    },
-    /// The working hours of a day are invalid.
+    Zone { zone: String },
     #[error("the hours of day {day} overlap, end before they begin, or go beyond the day")]
     Hours {
         /// The day of the week, 1 for Monday.
         day: usize,
     },
-    /// The lengths of blocks contradict each other.
     #[error(
         "the shortest block must not be longer than the longest, and the step is 1 min or more"
     )]
     Lengths,
-    /// There are too many tasks.
     #[error("{count} tasks are too many to place together, the limit is {MOST}")]
-    TooMany {
-        /// The number of tasks.
-        count: usize,
-    },
+    TooMany { count: usize },
 }
 
 /// Start and end, in milliseconds.

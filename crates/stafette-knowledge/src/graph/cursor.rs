@@ -54,7 +54,6 @@ impl fmt::Display for Cursor {
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("`{text}` is no place in an export: they come with its pages")]
 pub struct NotACursor {
-    /// The text that was given.
     pub text: String,
 }
 

@@ -70,32 +70,14 @@ pub struct Ledger {
 /// A version cannot be created.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum LedgerError {
-    /// The version does not exist.
     #[error("there is no version {number}; the newest is {newest}")]
-    Unknown {
-        /// The version that was requested.
-        number: u32,
-        /// The newest version that exists.
-        newest: u32,
-    },
-    /// The insight is in force already.
+    Unknown { number: u32, newest: u32 },
     #[error("{insight} is in force already, by version {number}")]
-    Twice {
-        /// The key of the insight.
-        insight: NodeKey,
-        /// The version since which it has been in force.
-        number: u32,
-    },
-    /// The factor is not a usable number.
+    Twice { insight: NodeKey, number: u32 },
     #[error("a factor of {factor} cannot be meant")]
-    Factor {
-        /// The factor that was given.
-        factor: f64,
-    },
-    /// The limit of versions is reached.
+    Factor { factor: f64 },
     #[error("there are {MOST} versions already")]
     Full,
-    /// The versions do not follow each other.
     #[error("the versions do not count from 1 without gaps")]
     Gap,
 }

@@ -15,19 +15,13 @@ pub struct Versions {
 /// The versions could not be stored.
 #[derive(Debug, Error)]
 pub enum VersionsError {
-    /// The change itself was refused.
     #[error(transparent)]
     Refused {
-        /// The reason for the refusal.
         #[from]
         source: LedgerError,
     },
-    /// Any other failure of the store.
     #[error("the versions could not be kept: {why}")]
-    Failed {
-        /// The error message of the store.
-        why: String,
-    },
+    Failed { why: String },
 }
 
 impl From<Fault> for VersionsError {

@@ -29,7 +29,6 @@ struct Author<'a> {
 pub(super) struct Wants {
     /// True if it keeps the work going.
     pub(super) long: bool,
-    /// True if it gives large values now and then.
     pub(super) large: bool,
 }
 

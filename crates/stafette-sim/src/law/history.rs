@@ -36,7 +36,6 @@ pub(crate) struct History {
     /// moment.
     pub(super) closed_since: Vec<Time>,
     answered: BTreeSet<HandoffId>,
-    /// The handoff that waits for each.
     awaited_by: BTreeMap<HandoffId, HandoffId>,
     overdue: BTreeSet<HandoffId>,
     /// Handoffs whose offers wait for a person's confirmation.

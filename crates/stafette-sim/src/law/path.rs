@@ -23,7 +23,6 @@ pub(super) struct Paths {
     ways: BTreeMap<HandoffId, Vec<Party>>,
     /// The number of times that a person restarted a loop.
     laps: u32,
-    /// The time at which each counted path was last used.
     last_use: BTreeMap<(Party, Party), Time>,
 }
 

@@ -13,7 +13,6 @@ use super::{LawResult, must};
 pub(super) struct Phases {
     /// The number of times that each phase was entered, by its place.
     entered: BTreeMap<usize, u32>,
-    /// The phase that is open.
     open: Option<PhaseBegun>,
     /// The result of the last phase.
     ended: Option<PhaseEnded>,

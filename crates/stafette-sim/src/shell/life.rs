@@ -35,7 +35,6 @@ enum End {
     Killed(Duration),
     /// It is asked to stop at this time.
     Down(Duration),
-    /// Everything is done.
     Done,
 }
 

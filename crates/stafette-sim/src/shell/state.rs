@@ -23,7 +23,6 @@ const LIVES: u64 = 7;
 pub(super) enum Way {
     /// It reports by `stafette emit`, and what it prints is lost.
     Emit,
-    /// It prints its result.
     Print,
     /// It exits with 1.
     Fail,

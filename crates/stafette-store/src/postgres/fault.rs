@@ -14,28 +14,20 @@ pub(super) enum PostgresError {
     /// The server returned an error, or the connection ended.
     #[error(transparent)]
     Server(#[from] tokio_postgres::Error),
-    /// The connection could not be made.
     #[error("{place} cannot be reached")]
     Unreachable { place: String, source: tokio_postgres::Error },
-    /// The server did not respond in time.
     #[error("{place} did not answer within {} s", after.as_secs())]
     Silent { place: String, after: Duration },
-    /// The connection was lost during a write, and could not be restored.
     #[error("the connection to {place} was lost, and it is not known whether this was written")]
     Unsure { place: String, source: Box<PostgresError> },
-    /// Another daemon uses the database.
     #[error("another daemon works on {place}")]
     Taken { place: String },
-    /// The stored data is not what was written.
     #[error("what the database holds cannot be read: {found}")]
     Damaged { found: String },
-    /// A row is not what was written.
     #[error(transparent)]
     Row(Damage),
-    /// The tables are others than those that were opened.
     #[error("its tables were replaced by others while they were in use")]
     Replaced,
-    /// The store was closed.
     #[error("the store is closed")]
     Closed,
 }

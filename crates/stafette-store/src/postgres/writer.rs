@@ -122,7 +122,6 @@ type Answers = Vec<Result<u64, AppendError>>;
 /// harm the others.
 pub(super) struct Group<'a> {
     batches: Vec<&'a Batch>,
-    /// The table that the group is meant for.
     table: u64,
     /// First event that was sent, and the results to return if it is stored.
     sent: Option<(u64, RunId, &'a Entry, Answers)>,

@@ -21,11 +21,9 @@ pub struct OpenChange {
     pub reason: String,
     /// Agent that proposed the change, if any.
     pub agent: Option<String>,
-    /// Handoff in which the change was proposed.
     pub handoff: Option<HandoffId>,
     /// Number of proposals so far.
     pub revision: u32,
-    /// Number of files that it touches.
     pub files: u64,
     /// Status as one word.
     pub status: String,
@@ -34,13 +32,10 @@ pub struct OpenChange {
 /// An activity on a change has ended.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ChangeEnded {
-    /// Run that the change belongs to.
     pub run: RunId,
     /// Span of the caller that started the run.
     pub asked_in: Option<Traceparent>,
-    /// Id of the change.
     pub id: ChangeId,
-    /// State of the change at the end.
     pub change: OpenChange,
     /// Note about the end; may be empty.
     pub note: String,
@@ -53,7 +48,6 @@ const RUNS: usize = 256;
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Changes {
-    /// Changes with an open activity.
     open: BTreeMap<ChangeId, OpenChange>,
     /// All other changes, in their last state.
     settled: BTreeMap<ChangeId, OpenChange>,

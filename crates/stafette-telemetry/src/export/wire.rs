@@ -23,34 +23,19 @@ const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 /// Spans were not accepted.
 #[derive(Debug, Error)]
 pub enum SendError {
-    /// The receiver's address is not valid.
     #[error("`{endpoint}` is not an address that traces can be sent to: {why}")]
     Address {
         /// Address from the setting.
         endpoint: String,
-        /// Description of the mistake.
         why: String,
     },
-    /// A named environment variable is not set.
     #[error("the environment variable {name} is not set")]
-    NoVariable {
-        /// Name of the variable.
-        name: String,
-    },
-    /// The receiver does not respond.
+    NoVariable { name: String },
     #[error("{endpoint} does not answer: {why}")]
-    Away {
-        /// Address of the receiver.
-        endpoint: String,
-        /// Error of the connection.
-        why: String,
-    },
-    /// The receiver refused the spans.
+    Away { endpoint: String, why: String },
     #[error("{endpoint} does not take it: {status}")]
     Refused {
-        /// Address of the receiver.
         endpoint: String,
-        /// Status that the receiver returned.
         status: String,
         /// True if a later attempt may succeed.
         later: bool,

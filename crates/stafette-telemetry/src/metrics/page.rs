@@ -11,15 +11,12 @@ use crate::histogram::Histogram;
 /// Values of this moment and this process, which are in no event.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Live {
-    /// Number of held locks.
     pub locks_held: usize,
-    /// Number of waiting lock requests.
     pub locks_waiting: usize,
     /// Counters of the store's writer, if available.
     pub store: Option<StoreTimes>,
     /// Spans that a receiver has accepted.
     pub spans_sent: u64,
-    /// Spans that were dropped.
     pub spans_dropped: u64,
     /// Position of the last event that the numbers include.
     pub position: u64,
@@ -30,11 +27,9 @@ pub struct Live {
 pub struct StoreTimes {
     /// Pairs of a bound in microseconds and the number of commits up to it, in ascending order.
     pub cumulative: Vec<(u64, u64)>,
-    /// Number of commits.
     pub commits: u64,
     /// Total duration of the commits, in microseconds.
     pub micros: u64,
-    /// Number of batches in the commits.
     pub batches: u64,
 }
 

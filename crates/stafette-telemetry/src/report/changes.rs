@@ -11,9 +11,7 @@ const MOST: usize = 512 * 1024;
 /// A set of edits that was proposed in the run.
 #[derive(Clone, Debug)]
 pub struct Set {
-    /// The change itself.
     pub change: Change,
-    /// Diff of each file.
     pub diff: Vec<FileDiff>,
 }
 

@@ -14,7 +14,6 @@ pub(super) enum Step {
     Not,
     /// It opened and is malformed.
     Wrong(Fault),
-    /// It is a complete frame.
     Done(Frame),
 }
 

@@ -88,7 +88,6 @@ pub struct Code(String);
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{text}` is not an error code: they look like MCP_CONNECTION_FAILED")]
 pub struct NotACode {
-    /// The text that was rejected.
     pub text: String,
 }
 

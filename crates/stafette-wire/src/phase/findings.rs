@@ -20,13 +20,10 @@ use stafette_model::Fields;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "phase", content = "findings", rename_all = "snake_case")]
 pub enum Findings {
-    /// The findings of a research phase.
     Research(ResearchFindings),
-    /// The findings of a write phase.
     Write(WriteFindings),
     /// The findings of a validation phase.
     Validate(Box<ValidateFindings>),
-    /// The findings of a parallel phase.
     Parallel(ParallelFindings),
 }
 

@@ -23,7 +23,6 @@ const BENEATH: ResolveFlags =
 /// The kind of object at a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Found {
-    /// Nothing exists at the path.
     Nothing,
     /// A regular file, with its device and inode.
     File(Content, (u64, u64)),
@@ -36,7 +35,6 @@ pub(super) enum Found {
 pub(super) struct ConfinedDir {
     root: OwnedFd,
     device: u64,
-    /// True if the kernel itself can confine paths to a folder.
     by_kernel: bool,
 }
 

@@ -31,7 +31,6 @@ pub(super) struct Journal {
     pub(super) stage: String,
     /// Folders to make, the outermost first.
     pub(super) folders: Vec<String>,
-    /// The step for each file.
     pub(super) steps: Vec<Step>,
     /// The result to record once it is decided that the files stay.
     pub(super) landed: Option<Landing>,

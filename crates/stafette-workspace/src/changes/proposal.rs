@@ -14,7 +14,6 @@ use super::{ChangeError, Changes, now, reach};
 pub struct Draft {
     /// The file, relative to the project.
     pub file: String,
-    /// The action of the edit.
     pub action: Action,
     /// The old path, for a rename.
     pub from: Option<String>,

@@ -21,9 +21,7 @@ pub struct Passed {
 /// The result of a run, on a branch for the user.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Landed {
-    /// The name of the branch.
     pub branch: String,
-    /// The commit that it points to.
     pub commit: String,
 }
 

@@ -25,7 +25,6 @@ pub struct Quota {
 /// A worktree that should have been removed and stays.
 #[derive(Debug)]
 pub struct Kept {
-    /// The path that stays.
     pub path: PathBuf,
     /// The reason why it stays.
     pub why: WorktreeError,
@@ -34,13 +33,11 @@ pub struct Kept {
 /// The result of a garbage collection.
 #[derive(Debug, Default)]
 pub struct Collected {
-    /// The paths of removed worktrees.
     pub worktrees: Vec<PathBuf>,
     /// The removed branches; other branches hold all their commits.
     pub branches: Vec<String>,
     /// The refs of removed snapshots.
     pub snapshots: Vec<String>,
-    /// The bytes that were freed.
     pub freed: u64,
     /// The bytes that worktrees still take up.
     pub used: u64,

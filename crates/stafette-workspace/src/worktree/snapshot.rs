@@ -16,7 +16,6 @@ pub(super) const REFS: &str = "refs/stafette/snapshots";
 /// The saved content of a worktree at one time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SnapshotRef {
-    /// The ref that holds it.
     pub name: String,
     /// The commit. The first parent is what was checked out; the second, if there is one, is what
     /// was staged and differed.
@@ -30,7 +29,6 @@ pub struct SnapshotRef {
 pub(super) struct Content {
     /// The tree of everything that is not ignored.
     pub(super) tree: String,
-    /// The tree of what is staged.
     staged: String,
     /// Nested repositories, whose files are not included.
     pub(super) nested: Vec<PathBuf>,

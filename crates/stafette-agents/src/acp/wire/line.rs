@@ -116,7 +116,6 @@ pub(in crate::acp) struct Pump {
     channel: Channel,
     state: State,
     seen: watch::Receiver<u64>,
-    /// The number of the mark that is awaited.
     mark: u64,
     on_the_way: usize,
     requests: usize,

@@ -51,9 +51,7 @@ impl ChangeCounts {
 /// The next step of a team, and the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Next {
-    /// The next phase of the team.
     pub phase: TeamPhase,
-    /// The next action of the team.
     pub action: NextActionType,
     /// The reason, in a sentence.
     pub reason: String,

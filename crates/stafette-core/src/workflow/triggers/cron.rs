@@ -20,30 +20,19 @@ pub struct Cron {
 /// The text is not a valid schedule.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum NotCron {
-    /// Neither five fields nor a known word.
     #[error("`{text}` is not a time: write five fields such as `0 3 * * 1-5`, or `@daily`")]
-    Shape {
-        /// The text that could not be parsed.
-        text: String,
-    },
-    /// A field is not valid.
+    Shape { text: String },
     #[error("`{field}` is not a {what}: write numbers from {least} to {most}")]
     Field {
-        /// The field that could not be parsed.
         field: String,
         /// The kind of value that is expected, such as a day of the week.
         what: &'static str,
-        /// The smallest valid number.
         least: u32,
-        /// The largest valid number.
         most: u32,
     },
     /// There is no such day, such as the 30th of February.
     #[error("`{text}` never comes: no month that it names has such a day")]
-    Never {
-        /// The text that names no valid day.
-        text: String,
-    },
+    Never { text: String },
 }
 
 const MONTHS: [&str; 12] =

@@ -21,23 +21,14 @@ enum Part {
 /// A request cannot be built.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum TemplateError {
-    /// An opening brace without a closing one.
     #[error("a `{{` is not closed; write `{{{{` for the sign itself")]
     Open,
-    /// A placeholder that is unknown.
     #[error(
         "`{{{name}}}` is nothing that a trigger knows: it is {{trigger}}, {{time}} or {{payload.…}}"
     )]
-    Unknown {
-        /// The name of the placeholder.
-        name: String,
-    },
-    /// The payload does not have the value.
+    Unknown { name: String },
     #[error("the payload has no `{path}`")]
-    Missing {
-        /// The path within the payload.
-        path: String,
-    },
+    Missing { path: String },
 }
 
 impl Template {
