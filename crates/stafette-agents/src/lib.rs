@@ -141,7 +141,6 @@ pub struct Confined {
 
 impl Job {
     /// The program that carries the turn out and its arguments, as far as the workflow says them.
-    #[must_use]
     pub fn command(&self) -> Vec<String> {
         let of_profile = |profile: &Profile| profile.command(self.agent.runner).map(<[_]>::to_vec);
         match (&self.agent.script, self.agent.command.is_empty()) {

@@ -399,7 +399,6 @@ impl Profile {
     }
 
     /// The command for a runner, with its placeholders.
-    #[must_use]
     pub fn command(&self, runner: Runner) -> Option<&[String]> {
         match runner {
             Runner::Exec => self.exec.as_ref().map(|mode| mode.command.as_slice()),
@@ -421,19 +420,16 @@ impl Profile {
     }
 
     /// The path of its program, if it is installed.
-    #[must_use]
     pub fn program(&self) -> Option<std::path::PathBuf> {
         on_path(&self.detect.program)
     }
 
     /// Returns the used-up quota if a message reports one, with the time of its reset.
-    #[must_use]
     pub fn used_up(&self, message: &str, wall: &Wall) -> Option<UsedUp> {
         phrase::any(&self.quota.says, message).then(|| UsedUp { until: reset(message, wall) })
     }
 
     /// True if a message means that no further attempt would help.
-    #[must_use]
     pub fn is_fatal(&self, message: &str) -> bool {
         phrase::any(&self.failure.fatal, message)
     }
@@ -441,7 +437,6 @@ impl Profile {
 
 /// A command in which `{resume}` is replaced by the arguments that continue a session, or by
 /// nothing.
-#[must_use]
 pub fn resumed(command: &[String], resume: &[String], session: Option<&str>) -> Vec<String> {
     let words = command.iter().flat_map(|word| match (word.as_str(), session) {
         ("{resume}", None) => Vec::new(),
@@ -527,7 +522,6 @@ fn permitted(job: &Job, words: &[String]) -> Vec<String> {
 
 impl Profile {
     /// The words that start this agent without a session; `None` if its runner has none.
-    #[must_use]
     pub fn words_of(&self, agent: &Agent) -> Option<Vec<String>> {
         let words = resumed(self.command(agent.runner)?, &[], None);
         Some(self.permissions.of(agent.permissions).fill(&words))

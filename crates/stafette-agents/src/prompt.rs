@@ -12,7 +12,6 @@ use crate::{Job, profile};
 /// The prompt of a turn: the role of the agent, the request, the inputs, and how to end.
 ///
 /// It shows no complete frame, so that an agent which echoes its prompt does not hand over by that.
-#[must_use]
 pub fn text(job: &Job) -> String {
     let order = &job.order;
     let offer = &order.offer;

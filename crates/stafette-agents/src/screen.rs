@@ -132,13 +132,11 @@ impl Screen {
     }
 
     /// The latest rows that left the screen, at most `limit` bytes of them, with their styling.
-    #[must_use]
     pub fn history(&self, limit: usize) -> String {
         self.watch.history.text(limit)
     }
 
     /// The number of bytes of rows that left the screen and are kept.
-    #[must_use]
     pub fn history_size(&self) -> usize {
         self.watch.history.size()
     }
@@ -186,13 +184,11 @@ impl Screen {
     }
 
     /// The frames that are visible now, with repetitions.
-    #[must_use]
     pub fn frames(&self) -> Vec<Frame> {
         self.watch.visible(&self.terminal)
     }
 
     /// The width in columns and the height in rows.
-    #[must_use]
     pub fn size(&self) -> (u16, u16) {
         let (columns, rows) = self.terminal.size();
         let small = |size| u16::try_from(size).unwrap_or(u16::MAX);
@@ -200,14 +196,12 @@ impl Screen {
     }
 
     /// The number of bytes that its two buffers take.
-    #[must_use]
     pub fn memory(&self) -> usize {
         let (columns, rows) = self.terminal.size();
         2 * columns * rows * size_of::<avt::Cell>()
     }
 
     /// The position of the cursor.
-    #[must_use]
     pub fn cursor(&self) -> Cursor {
         let cursor = self.terminal.cursor();
         let (columns, rows) = self.size();
@@ -222,13 +216,11 @@ impl Screen {
 
     /// The number of bytes at the end of the stream that are the beginning of a character, and not
     /// shown yet.
-    #[must_use]
     pub fn pending(&self) -> usize {
         self.decoder.pending()
     }
 
     /// The screen's rows as text, wrapped rows joined, without empty rows at the end.
-    #[must_use]
     pub fn text(&self) -> Vec<String> {
         let mut text = self.terminal.screen().text();
         while text.last().is_some_and(String::is_empty) {
@@ -238,7 +230,6 @@ impl Screen {
     }
 
     /// The row of the cursor, without blanks at its end.
-    #[must_use]
     pub fn line(&self) -> String {
         let line = self.terminal.screen().line(self.terminal.cursor().row);
         line.map_or_else(String::new, |line| line.text().trim_end().to_owned())
@@ -246,7 +237,6 @@ impl Screen {
 
     /// A part of the screen, row by row with its styling: text and colours, no other control
     /// sequences.
-    #[must_use]
     pub fn part(&self, columns: Range<u16>, rows: Range<u16>) -> Vec<String> {
         let screen = self.terminal.screen();
         let lines = rows.map(|row| screen.line(row.into()));
@@ -257,7 +247,6 @@ impl Screen {
     }
 
     /// The text that makes an empty terminal of this size show the same.
-    #[must_use]
     pub fn dump(&self) -> String {
         self.terminal.dump()
     }

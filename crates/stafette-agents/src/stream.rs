@@ -105,7 +105,6 @@ impl Decoder {
     }
 
     /// The number of lines that were not documents.
-    #[must_use]
     pub fn ignored(&self) -> u64 {
         self.ignored
     }

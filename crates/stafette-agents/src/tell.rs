@@ -35,7 +35,6 @@ pub fn read(agent: &AgentName, kind: &str, payload: Value) -> Result<Telling, Ve
 
 /// True if process `caller` belongs to the turn of `agent`: it is the agent's process, in its group
 /// or session, or a descendant. Where the system does not show that, the token alone has to do.
-#[must_use]
 pub fn belongs(caller: i32, scratch: &Path, turn: TurnKey, agent: &AgentName) -> bool {
     match process::leader(scratch, turn, agent) {
         Some(leader) => process::is_kin(caller, leader),
@@ -45,7 +44,6 @@ pub fn belongs(caller: i32, scratch: &Path, turn: TurnKey, agent: &AgentName) ->
 
 /// True if process `caller` is related to process `leader`: in its group or session, or a
 /// descendant.
-#[must_use]
 pub fn is_kin(caller: i32, leader: i32) -> bool {
     process::is_kin(caller, leader)
 }
@@ -53,7 +51,6 @@ pub fn is_kin(caller: i32, leader: i32) -> bool {
 /// The turn and the agent that a process, or one that started it, was started for, if its session
 /// reports to this socket. It holds for processes that left their group and session, as long as
 /// they keep their environment.
-#[must_use]
 pub fn marked(process: i32, socket: &Path) -> Option<(TurnKey, AgentName)> {
     process::lineage(process).find_map(|ancestor| {
         let given = |name: &str| process::given(ancestor, name);
@@ -64,7 +61,6 @@ pub fn marked(process: i32, socket: &Path) -> Option<(TurnKey, AgentName)> {
 }
 
 /// True if this process, or one that started it, is an agent's.
-#[must_use]
 pub fn in_session() -> bool {
     let own = rustix::process::getpid().as_raw_pid();
     process::MARKS.iter().any(|mark| std::env::var_os(mark).is_some()) || is_agents(own)
@@ -72,7 +68,6 @@ pub fn in_session() -> bool {
 
 /// True if a process, or one that started it, was started for an agent or by a daemon, of whatever
 /// project. A process whose origin cannot be told counts as well.
-#[must_use]
 pub fn is_agents(process: i32) -> bool {
     let is_marked =
         |process: i32| process::MARKS.iter().any(|mark| process::given(process, mark).is_some());

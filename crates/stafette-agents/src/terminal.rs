@@ -318,7 +318,6 @@ impl Terminal {
     }
 
     /// The content that it shows now.
-    #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.board.facts().view.snapshot(0)
     }
@@ -331,7 +330,6 @@ impl Terminal {
     }
 
     /// The screen's rows as text, without empty rows at the end.
-    #[must_use]
     pub fn text(&self) -> Vec<String> {
         self.board.facts().view.screen.text()
     }
@@ -453,9 +451,6 @@ impl Terminal {
     }
 
     /// Ends its program and starts it again, whatever happened before.
-    ///
-    /// # Errors
-    /// When it does not start.
     pub(crate) async fn restart(&self, launch: Option<Launch>) -> Result<(), Failure> {
         let (done, started) = oneshot::channel();
         let gone = || pump::failure("the terminal is gone".into());

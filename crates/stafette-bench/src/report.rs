@@ -215,7 +215,6 @@ pub struct Crowd {
 
 impl Report {
     /// Returns a caveat for the reader; `None` if there is none.
-    #[must_use]
     pub fn caveat(&self) -> Option<&'static str> {
         if cfg!(debug_assertions) {
             return Some(

@@ -68,13 +68,11 @@ impl Diagnostic {
     }
 
     /// True if it makes the workflow unusable.
-    #[must_use]
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 
     /// Returns the line and column at which it begins.
-    #[must_use]
     pub fn position(&self, text: &str) -> Option<Position> {
         self.span.as_ref().map(|span| Position::of(text, span.start))
     }
@@ -105,7 +103,6 @@ impl Position {
 /// Formats a diagnostic for people: the problem, its position, the line with a caret, and the fix.
 ///
 /// Without colours. Control characters are always replaced: the file may come from a stranger.
-#[must_use]
 pub fn render(diagnostic: &Diagnostic, file_name: &str, text: &str) -> String {
     let severity = match diagnostic.severity {
         Severity::Error => "error",
@@ -173,7 +170,6 @@ fn underlined(text: &str, span: &Range<usize>) -> (String, String) {
 }
 
 /// Replaces all characters that could control a terminal or reorder the text.
-#[must_use]
 pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).filter_map(shown).collect()
 }

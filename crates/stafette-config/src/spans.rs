@@ -51,13 +51,11 @@ impl Spans {
     }
 
     /// Returns the position of a value, or of its parent if the file leaves it out.
-    #[must_use]
     pub fn value(&self, path: &str) -> Option<Range<usize>> {
         self.nearest(path).map(|place| place.value.clone())
     }
 
     /// Returns the position of a value's key, or of the value if it has none.
-    #[must_use]
     pub fn key(&self, path: &str) -> Option<Range<usize>> {
         self.nearest(path).map(|place| place.key.clone().unwrap_or(place.value.clone()))
     }
@@ -86,7 +84,6 @@ impl Spans {
 }
 
 /// Returns the pointer of a value in a table.
-#[must_use]
 pub fn child(path: &str, key: &str) -> String {
     format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"))
 }

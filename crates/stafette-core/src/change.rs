@@ -99,7 +99,6 @@ pub struct NotADigest {
 
 impl Digest {
     /// Returns the 64 hexadecimal digits.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -158,13 +157,11 @@ impl ChangeStatus {
     }
 
     /// True if the change is currently applied to the project.
-    #[must_use]
     pub fn is_in(self) -> bool {
         matches!(self, ChangeStatus::Applied | ChangeStatus::Validated)
     }
 
     /// True if a person can still approve or reject the change.
-    #[must_use]
     pub fn is_open(self) -> bool {
         match self {
             ChangeStatus::Pending
@@ -176,7 +173,6 @@ impl ChangeStatus {
     }
 
     /// Returns the status as it is written on the wire.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             ChangeStatus::Pending => "pending",
@@ -281,7 +277,6 @@ pub struct Proposal {
 
 impl TurnOrder {
     /// Returns the set that a person sent back for revision with this turn.
-    #[must_use]
     pub fn revises(&self) -> Option<ChangeId> {
         // Sent back with a handoff in its run, or with a run of its own.
         let remarks = self.offer.outputs.contains_key("comments");
@@ -305,7 +300,6 @@ pub struct Content {
 
 impl Content {
     /// True if git sees no difference: same bytes and same executable bit.
-    #[must_use]
     pub fn is_like(&self, other: &Content) -> bool {
         self.sha256 == other.sha256 && (self.mode & 0o100) == (other.mode & 0o100)
     }
@@ -331,7 +325,6 @@ pub struct Edit {
 
 impl Edit {
     /// Returns the effect on each path: a rename removes one and creates another.
-    #[must_use]
     pub fn moves(&self) -> Vec<(FilePath, Option<Content>, Option<Content>)> {
         match &self.from {
             Some(from) => vec![
@@ -365,7 +358,6 @@ pub struct Comment {
 
 impl Comment {
     /// Formats the comment as one line: place and text.
-    #[must_use]
     pub fn told(&self) -> String {
         match (&self.file, self.line) {
             (Some(file), Some(line)) => format!("{file}:{line}: {}", self.text),
@@ -437,7 +429,6 @@ fn first() -> u32 {
 
 impl Change {
     /// Returns the summary that the run records.
-    #[must_use]
     pub fn proposed(&self) -> ProposedSet {
         let note = |edit: &Edit| FileNote {
             file: edit.file.clone(),
@@ -460,13 +451,11 @@ impl Change {
     }
 
     /// True if it is the outcome of a run, which no agent proposed in a turn.
-    #[must_use]
     pub fn is_outcome(&self) -> bool {
         self.author.agent.is_some() && self.author.handoff.is_none()
     }
 
     /// True if a person has to approve it before it can be applied.
-    #[must_use]
     pub fn waits_for_person(&self) -> bool {
         self.status == ChangeStatus::Pending && !self.gates.is_empty()
     }

@@ -92,7 +92,6 @@ pub enum Role {
 }
 
 /// Reads a command: a program and its arguments, among which can be the text of a shell.
-#[must_use]
 pub fn mentions(command: &[String]) -> Mentions {
     let mut found = Mentions::default();
     let words: Vec<Word> = command.iter().map(|text| Word::plain(text)).collect();
@@ -104,7 +103,6 @@ pub fn mentions(command: &[String]) -> Mentions {
 
 /// Lists the files whose contents are part of a command: what it runs, and what it is given itself.
 /// Within the text of a shell, data that programs make and read is not.
-#[must_use]
 pub fn contents(command: &[String]) -> Vec<String> {
     let files = mentions(command).files.into_iter();
     let counts = |file: &Mention| !file.computed && (file.outer || file.role == Role::Runs);

@@ -95,7 +95,6 @@ impl Event {
     ];
 
     /// Returns the event's name as it is stored.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Event::RunCreated(_) => "run_created",
@@ -135,7 +134,6 @@ impl Event {
     }
 
     /// Returns the handoff that the event is about, if any.
-    #[must_use]
     pub fn handoff(&self) -> Option<crate::HandoffId> {
         match self {
             Event::HandoffAdmitted(e) => Some(e.id),

@@ -157,7 +157,6 @@ pub enum Way {
 
 impl Way {
     /// Returns the name of the state that a handoff with this outcome ended in.
-    #[must_use]
     pub fn word(self, outcome: Outcome) -> &'static str {
         match (self, outcome) {
             (Way::Expired, _) => "expired",
@@ -172,7 +171,6 @@ impl Way {
 
 impl State {
     /// Returns the name of the state as shown to people.
-    #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
             State::Pending { .. } | State::Ordered(_) => "pending",
@@ -186,7 +184,6 @@ impl State {
     }
 
     /// Returns the earliest time for the next turn, if the handoff waits for it.
-    #[must_use]
     pub fn not_before(&self) -> Option<Time> {
         match self {
             State::Pending { not_before: moment } | State::Parked { until: moment } => {
@@ -197,7 +194,6 @@ impl State {
     }
 
     /// Returns the open turn, if there is one.
-    #[must_use]
     pub fn turn(&self) -> Option<&Turn> {
         match self {
             State::Ordered(turn) | State::Accepted(turn) | State::Running(turn) => Some(turn),
@@ -213,7 +209,6 @@ impl State {
     }
 
     /// True if the handoff has ended.
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         matches!(self, State::Closed(_))
     }
@@ -239,7 +234,6 @@ pub struct Trail {
 
 impl Trail {
     /// Returns the lap of the current loop.
-    #[must_use]
     pub fn lap(&self) -> Option<&Lap> {
         self.laps.get(self.within.as_ref()?)
     }
@@ -294,7 +288,6 @@ pub struct Constraints {
 
 impl Constraints {
     /// True if no special rule applies.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Constraints::default()
     }
@@ -367,13 +360,11 @@ pub struct Handoff {
 
 impl Handoff {
     /// Returns the key of the open turn, or of the last one.
-    #[must_use]
     pub fn key(&self, run: crate::RunId) -> TurnKey {
         TurnKey { run, handoff: self.id, attempt: self.attempt, turn: self.turn }
     }
 
     /// True if the handoff has not ended.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         !self.state.is_closed()
     }

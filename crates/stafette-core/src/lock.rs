@@ -220,7 +220,6 @@ pub struct Claim {
 
 impl Claim {
     /// True if the two claims cannot both be granted.
-    #[must_use]
     pub fn conflicts(&self, other: &Claim) -> bool {
         let apart = self.holder == other.holder
             || (self.mode == Mode::Shared && other.mode == Mode::Shared);
@@ -369,7 +368,6 @@ pub enum LockEvent {
 
 impl LockEvent {
     /// Returns the event's name as it is stored.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             LockEvent::LockTaken { .. } => "lock_taken",
@@ -382,7 +380,6 @@ impl LockEvent {
     }
 
     /// Returns the lock or waiter that the event is about.
-    #[must_use]
     pub fn id(&self) -> LockId {
         match self {
             LockEvent::LockTaken { lock } => lock.id,
@@ -430,7 +427,6 @@ pub enum Refusal {
 
 impl Claim {
     /// Returns the patterns as a phrase.
-    #[must_use]
     pub fn what(&self) -> String {
         let all: Vec<&str> = self.patterns.iter().map(Pattern::as_str).collect();
         all.join(", ")
@@ -483,7 +479,6 @@ impl Locks {
     }
 
     /// Returns the next time at which a lock or a wait expires.
-    #[must_use]
     pub fn deadline(&self) -> Option<Time> {
         let held = self.held.values().map(|lock| lock.expires_at);
         held.chain(self.waiting.values().map(|waiter| waiter.until)).min()

@@ -39,7 +39,6 @@ pub enum Kind {
 
 impl Kind {
     /// The heading of its group.
-    #[must_use]
     pub fn heading(self) -> &'static str {
         match self {
             Kind::Command => "commands",
@@ -187,7 +186,6 @@ fn is_open_text(url: &str) -> bool {
 }
 
 /// True if a host, perhaps with a port, is this machine. What cannot be told is not.
-#[must_use]
 pub fn is_loopback(host: &str) -> bool {
     let name = match (host.strip_prefix('['), host.split_once(':')) {
         (Some(rest), _) => rest.split(']').next().unwrap_or_default(),

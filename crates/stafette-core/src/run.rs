@@ -180,7 +180,6 @@ pub enum Status {
 
 impl Status {
     /// Returns the name of the status as shown to people.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Status::Running => "running",
@@ -196,7 +195,6 @@ impl Status {
     }
 
     /// Returns what a waiting run waits for.
-    #[must_use]
     pub fn waiting_on(self) -> Option<&'static str> {
         match self {
             Status::WaitingForHuman => Some("human"),
@@ -208,7 +206,6 @@ impl Status {
     }
 
     /// True if the run has ended.
-    #[must_use]
     pub fn is_final(self) -> bool {
         matches!(self, Status::Succeeded | Status::Failed | Status::Cancelled)
     }
@@ -225,7 +222,6 @@ impl fmt::Display for Status {
 
 impl Run {
     /// Returns the events that follow from `input`. Changes nothing.
-    #[must_use]
     pub fn decide(&self, now: Time, input: Input) -> Decision {
         let mut draft = self.draft(now);
         let reply = draft.take(input);
@@ -235,7 +231,6 @@ impl Run {
 
     /// Starts a step, for inputs that are decided together. A clock that was set back does not turn
     /// the run's time back.
-    #[must_use]
     pub fn draft(&self, now: Time) -> Draft {
         Draft { run: self.clone(), now: now.max(self.updated_at), events: Vec::new() }
     }
@@ -310,7 +305,6 @@ impl Run {
     }
 
     /// Returns one order of the outbox; `None` if that turn is not open.
-    #[must_use]
     pub fn order(&self, key: TurnKey) -> Option<TurnOrder> {
         let handoff = self.handoff(key.handoff).filter(|_| self.is_current(key))?;
         turn::order(self, handoff)
@@ -318,19 +312,16 @@ impl Run {
 
     /// Returns the work besides turns that should be under way, also after the end of the run. The
     /// engine starts what it has not started yet.
-    #[must_use]
     pub fn orders(&self) -> Vec<Order> {
         team::orders(self)
     }
 
     /// True if the run has ended and nothing more is to be done for it.
-    #[must_use]
     pub fn is_settled(&self) -> bool {
         self.status().is_final() && self.orders().is_empty()
     }
 
     /// Returns the latest time for the next [`Input::Tick`].
-    #[must_use]
     pub fn deadline(&self) -> Option<Time> {
         if self.status().is_final() {
             return None;
@@ -357,7 +348,6 @@ impl Run {
     }
 
     /// Returns the status of the run.
-    #[must_use]
     pub fn status(&self) -> Status {
         match &self.stage {
             Stage::Finished(ending) => return ending.status,
@@ -389,7 +379,6 @@ impl Run {
     }
 
     /// Returns a handoff that is open or was closed recently.
-    #[must_use]
     pub fn handoff(&self, id: HandoffId) -> Option<&Handoff> {
         self.handoffs.get(&id).map(|handoff| &**handoff)
     }
@@ -436,13 +425,11 @@ pub struct Draft {
 
 impl Draft {
     /// Returns the run with everything decided so far.
-    #[must_use]
     pub fn run(&self) -> &Run {
         &self.run
     }
 
     /// Returns the time that the step's events carry.
-    #[must_use]
     pub fn now(&self) -> Time {
         self.now
     }

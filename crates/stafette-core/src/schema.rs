@@ -34,7 +34,6 @@ pub struct UnknownName {
 
 impl Name {
     /// Returns the name as text.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Name::Dialect(name) => name.as_str(),
@@ -58,19 +57,16 @@ impl FromStr for Name {
 }
 
 /// Returns all document types that have a schema.
-#[must_use]
 pub fn list() -> Vec<Name> {
     schema::list().iter().copied().map(Name::Dialect).chain([Name::Workflow]).collect()
 }
 
 /// Returns the names of all document types that have a schema.
-#[must_use]
 pub fn names() -> Vec<&'static str> {
     list().into_iter().map(Name::as_str).collect()
 }
 
 /// Returns the JSON Schema (2020-12) of a document.
-#[must_use]
 pub fn schema(name: Name) -> Value {
     match name {
         Name::Dialect(name) => schema::schema(name),
@@ -79,7 +75,6 @@ pub fn schema(name: Name) -> Value {
 }
 
 /// Returns all errors of a document, in the order of their places; empty if it is valid.
-#[must_use]
 pub fn validate(name: Name, value: &Value) -> Vec<Violation> {
     static CHECKER: LazyLock<Checker> = LazyLock::new(|| Checker::new(&schema(Name::Workflow)));
     match name {
@@ -90,7 +85,6 @@ pub fn validate(name: Name, value: &Value) -> Vec<Violation> {
 
 /// Returns the document type that a value is meant to be, by its top-level fields. `None` if fewer
 /// than two fields match, or several types match equally well.
-#[must_use]
 pub fn recognise(value: &Value) -> Option<Name> {
     let dialects = schema::list().iter().map(|name| (Name::Dialect(*name), name.marks()));
     schema::best(value, dialects.chain([(Name::Workflow, &MARKS[..])]))

@@ -132,7 +132,6 @@ pub struct Said {
 
 impl Said {
     /// True if it contains something that a turn can end with.
-    #[must_use]
     pub fn is_answer(&self) -> bool {
         self.vote.is_some()
     }
@@ -304,7 +303,6 @@ impl TeamEvent {
     ];
 
     /// Returns the event's name as it is stored.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             TeamEvent::PhaseBegun(_) => "phase_begun",
@@ -326,7 +324,6 @@ impl TeamEvent {
     }
 
     /// Returns the handoff that the event is about, if any.
-    #[must_use]
     pub fn handoff(&self) -> Option<HandoffId> {
         match self {
             TeamEvent::TurnMeasured(e) => Some(e.turn.handoff),

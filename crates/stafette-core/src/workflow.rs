@@ -496,7 +496,6 @@ pub enum Strategy {
 
 impl Workflow {
     /// Returns the agent of that name.
-    #[must_use]
     pub fn agent(&self, party: &Party) -> Option<(&AgentName, &Agent)> {
         match party {
             Party::Agent(name) => self.agents.get_key_value(&**name),
@@ -505,13 +504,11 @@ impl Workflow {
     }
 
     /// Returns the route between two parties.
-    #[must_use]
     pub fn route(&self, from: &Party, to: &Party) -> Option<&Route> {
         self.routes.iter().find(|route| route.from == *from && route.to == *to)
     }
 
     /// Returns all parties that `from` may hand to, the reserved ones last.
-    #[must_use]
     pub fn targets(&self, from: &Party) -> Vec<Party> {
         let mut targets: Vec<Party> = Vec::new();
         for route in self.routes.iter().filter(|route| route.from == *from) {
@@ -529,7 +526,6 @@ impl Workflow {
     }
 
     /// Returns the provider of the inputs of `source`.
-    #[must_use]
     pub fn provider(&self, source: &str) -> Party {
         if let Some(party) = self.sources.get(source) {
             return party.clone();

@@ -29,7 +29,6 @@ pub fn folder_of(file: &Path) -> Result<()> {
 }
 
 /// The options for a new file that only its user can read.
-#[must_use]
 pub fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
@@ -37,9 +36,6 @@ pub fn private() -> OpenOptions {
 }
 
 /// Writes a file that only its user can read.
-///
-/// # Errors
-/// When the file cannot be written.
 pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     let mut file = private().write(true).create(true).truncate(true).open(path)?;
     file.write_all(content.as_ref())
@@ -47,9 +43,6 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
 
 /// Replaces a file by one that only its user can read: after a crash, the old or the new one is
 /// there.
-///
-/// # Errors
-/// When the file cannot be written.
 pub fn replace(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     self::folder(folder)?;
@@ -103,9 +96,6 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String> {
 
 /// Returns the SHA-256 of a regular file of at most `limit` bytes, in memory that does not grow
 /// with it, and the number of its bytes.
-///
-/// # Errors
-/// As [`read`].
 pub fn hash(path: &Path, limit: u64) -> Result<([u8; 32], u64)> {
     let mut file = open(path, limit)?.take(limit + 1);
     let (mut hasher, mut total) = (Sha256::new(), 0);
@@ -127,7 +117,6 @@ pub fn hash(path: &Path, limit: u64) -> Result<([u8; 32], u64)> {
 }
 
 /// True if there is a regular file at `path`, links followed.
-#[must_use]
 pub fn is_regular(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|about| about.is_file())
 }

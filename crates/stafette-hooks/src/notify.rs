@@ -206,9 +206,6 @@ impl Notifier {
     }
 
     /// Sends a message on every channel immediately, also in quiet hours.
-    ///
-    /// # Errors
-    /// When the workflow cannot be read or names no channel.
     pub async fn test(&self) -> Result<Vec<Tried>, String> {
         let notify = (self.workflow)()?.notify.unwrap_or_default();
         if !notify.is_heard() {

@@ -32,7 +32,6 @@ pub fn zone(name: Option<&str>) -> Result<TimeZone, BadZone> {
 }
 
 /// Returns the next time after `after`, to the minute.
-#[must_use]
 pub fn next_after(cron: &Cron, zone: &TimeZone, after: Time) -> Option<Time> {
     let after = Timestamp::from_millisecond(after.0).ok()?;
     let found = match cron.is_by_the_hour() {

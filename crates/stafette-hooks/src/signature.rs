@@ -6,7 +6,6 @@ use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 
 /// Returns the signature of a body in GitHub's form: `sha256=` and hexadecimal digits.
-#[must_use]
 pub fn sign_payload(secret: &str, body: &[u8]) -> String {
     let mut mac = keyed(secret.as_bytes());
     mac.update(body);
@@ -14,7 +13,6 @@ pub fn sign_payload(secret: &str, body: &[u8]) -> String {
 }
 
 /// Returns true if a body was signed with this secret. Compares in constant time.
-#[must_use]
 pub fn verify_payload(secret: &str, body: &[u8], signature: &str) -> bool {
     let Some(given) = signature.strip_prefix("sha256=").and_then(unhex) else { return false };
     let mut mac = keyed(secret.as_bytes());
@@ -24,7 +22,6 @@ pub fn verify_payload(secret: &str, body: &[u8], signature: &str) -> bool {
 
 /// Returns the signature of an outgoing message as defined by Standard Webhooks: over its id, its
 /// time in seconds and its body.
-#[must_use]
 pub fn sign_message(secret: &str, id: &str, seconds: i64, body: &str) -> String {
     // A secret may be written as `whsec_` and base64; any other text is used as it is.
     let decoded = secret.strip_prefix("whsec_").and_then(|text| STANDARD.decode(text).ok());

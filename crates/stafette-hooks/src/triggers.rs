@@ -250,9 +250,6 @@ impl Triggers {
     }
 
     /// Returns all triggers, with their next times after `now`.
-    ///
-    /// # Errors
-    /// When the workflow cannot be read.
     pub fn list(&self, now: Time) -> Result<Vec<TriggerView>, TriggerError> {
         let workflow = self.read()?;
         let view = |trigger: &Trigger| {

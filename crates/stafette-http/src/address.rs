@@ -35,9 +35,6 @@ impl Address {
     }
 
     /// Like [`Address::parse`], with another default port for `http`.
-    ///
-    /// # Errors
-    /// As [`Address::parse`].
     pub fn parse_with(url: &str, plain: u16) -> Result<Address, HttpError> {
         let wrong = |why| HttpError::Address { url: url.chars().take(200).collect(), why };
         if url.len() > LONGEST {
@@ -78,9 +75,6 @@ impl Address {
     }
 
     /// Resolves a link relative to this address: absolute, from the root, or relative.
-    ///
-    /// # Errors
-    /// When the result is not valid.
     pub fn join(&self, to: &str) -> Result<Address, HttpError> {
         if to.contains("://") {
             return Address::parse(to);
@@ -96,20 +90,17 @@ impl Address {
     }
 
     /// Returns this address with `path` appended.
-    #[must_use]
     pub fn below(&self, path: &str) -> Address {
         let base = self.path().trim_end_matches('/');
         Address { path: format!("{base}{path}"), ..self.clone() }
     }
 
     /// Returns the server of `other` with the path of this address.
-    #[must_use]
     pub fn on(&self, other: &Address) -> Address {
         Address { path: self.path.clone(), ..other.clone() }
     }
 
     /// Returns true if both are the same server; all names of this machine count as one.
-    #[must_use]
     pub fn is_beside(&self, other: &Address) -> bool {
         let own = |address: &Address| {
             let ip = address.host.parse::<IpAddr>();
@@ -122,7 +113,6 @@ impl Address {
 
     /// Returns true if data for `home` may be sent here too: to the same server, or with TLS to
     /// another host of the same domain.
-    #[must_use]
     pub fn belongs_to(&self, home: &Address) -> bool {
         let domain = |host: &str| {
             let mut labels = host.rsplitn(3, '.');
@@ -135,25 +125,21 @@ impl Address {
     }
 
     /// Returns true for `https`.
-    #[must_use]
     pub fn is_tls(&self) -> bool {
         self.tls
     }
 
     /// Returns the host name or IP address.
-    #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
 
     /// Returns the port, also if it is the default.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
     /// Returns the path without the query.
-    #[must_use]
     pub fn path(&self) -> &str {
         self.path.split('?').next().unwrap_or_default()
     }
@@ -164,7 +150,6 @@ impl Address {
     }
 
     /// Returns the host, with the port if it is not the default.
-    #[must_use]
     pub fn authority(&self) -> String {
         let host = match self.host.contains(':') {
             true => format!("[{}]", self.host),
@@ -209,7 +194,6 @@ impl fmt::Display for Address {
 
 /// Returns true for an IP address of the public internet: not of this machine, the local network,
 /// or any other range with limited reach.
-#[must_use]
 pub fn is_public(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => is_public_v4(ip),

@@ -54,25 +54,21 @@ impl HttpResponse {
     }
 
     /// Returns true for a status from 200 to 299.
-    #[must_use]
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
     /// Returns a header, if it is text.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
     /// Returns a trailer, once the body is read.
-    #[must_use]
     pub fn trailer(&self, name: &str) -> Option<&str> {
         self.trailers.get(name)?.to_str().ok()
     }
 
     /// Returns true for a stream of server-sent events.
-    #[must_use]
     pub fn is_stream(&self) -> bool {
         let kind = self.header(CONTENT_TYPE.as_str());
         kind.is_some_and(|kind| kind.starts_with("text/event-stream"))

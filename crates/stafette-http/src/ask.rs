@@ -124,9 +124,6 @@ impl HttpRequest {
 
     /// Sends the request, and returns once the headers of the response are there. Redirects are not
     /// followed.
-    ///
-    /// # Errors
-    /// When the server does not respond.
     pub async fn send(self) -> Result<HttpResponse, HttpError> {
         let (at, within) = (self.address.authority(), self.within);
         let until = Instant::now() + within;

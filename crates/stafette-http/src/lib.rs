@@ -71,7 +71,6 @@ pub enum HttpError {
 
 impl HttpError {
     /// Returns true if another attempt may succeed.
-    #[must_use]
     pub fn may_pass(&self) -> bool {
         match self {
             HttpError::Unreachable { .. }

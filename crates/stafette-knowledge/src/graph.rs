@@ -175,7 +175,6 @@ pub struct Node {
 
 impl Node {
     /// Returns the key of the node.
-    #[must_use]
     pub fn key(&self) -> NodeKey {
         self.entity.key()
     }
@@ -211,7 +210,6 @@ pub struct Batch {
 
 impl Batch {
     /// Returns a digest of the content: the same key with another digest is an error.
-    #[must_use]
     pub fn digest(&self) -> String {
         let text = serde_json::to_vec(&self.writes).unwrap_or_default();
         Uuid::new_v5(&Uuid::NAMESPACE_OID, &text).simple().to_string()
@@ -318,7 +316,6 @@ pub enum GraphError {
 
 impl GraphError {
     /// Returns the error code for agents and for the page.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             GraphError::Away { .. } | GraphError::QueueFull { .. } => "MCP_CONNECTION_FAILED",
@@ -330,7 +327,6 @@ impl GraphError {
     }
 
     /// True if a retry may succeed.
-    #[must_use]
     pub fn may_pass(&self) -> bool {
         matches!(self, GraphError::Away { .. } | GraphError::QueueFull { .. })
     }

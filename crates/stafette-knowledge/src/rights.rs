@@ -187,7 +187,6 @@ pub fn check(who: &Party, access: Access, data: Data) -> Result<(), Refused> {
 }
 
 /// Returns the roles that have any permission.
-#[must_use]
 pub fn roles() -> Vec<&'static str> {
     TABLE.iter().map(|grant| grant.role).collect()
 }
@@ -207,9 +206,6 @@ pub fn check_batch(who: &Party, batch: &Batch) -> Result<(), Refused> {
 }
 
 /// Calls [`check`] and logs a refusal; for code that acts on behalf of others.
-///
-/// # Errors
-/// The refusal.
 pub fn enforce(who: &Party, access: Access, data: Data) -> Result<(), Refused> {
     check(who, access, data).inspect_err(|refused| tracing::warn!("{refused}"))
 }

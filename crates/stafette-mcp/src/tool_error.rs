@@ -37,7 +37,6 @@ impl ToolError {
     }
 
     /// Returns the text for a model.
-    #[must_use]
     pub fn text(&self) -> String {
         match self.fix.as_str() {
             "" => format!("{} ({}).", self.what.trim_end_matches('.'), self.code),
@@ -46,7 +45,6 @@ impl ToolError {
     }
 
     /// Returns the JSON for a program.
-    #[must_use]
     pub fn json(&self) -> Value {
         let mut value = json!({ "code": self.code, "title": self.what, "fix": self.fix });
         if let (Value::Object(fields), Value::Object(details)) = (&mut value, &*self.details) {

@@ -100,7 +100,6 @@ impl Mcp {
     }
 
     /// Returns a permit for one more stream, if the limit allows it.
-    #[must_use]
     pub fn place(&self) -> Option<Place> {
         self.streams.clone().try_acquire_owned().ok().map(Place)
     }

@@ -33,14 +33,12 @@ impl Usd {
     }
 
     /// Converts a number of dollars; `None` if it is negative or not finite.
-    #[must_use]
     pub fn from_dollars(dollars: f64) -> Option<Self> {
         (dollars.is_finite() && (0.0..1e12).contains(&dollars))
             .then(|| Usd((dollars * 1e6).round() as u64))
     }
 
     /// Returns the amount in dollars.
-    #[must_use]
     pub fn dollars(self) -> f64 {
         self.0 as f64 / 1e6
     }

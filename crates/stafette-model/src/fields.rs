@@ -15,13 +15,11 @@ const HEAD: usize = 512;
 const WORTH: usize = 2 * HEAD;
 
 /// Returns the approximate size of the fields as JSON, in bytes, without serialising them.
-#[must_use]
 pub fn size(fields: &Fields) -> usize {
     fields.iter().map(|(key, value)| key.len() + size_of(value)).sum()
 }
 
 /// Returns the approximate size of the value as JSON, in bytes, without serialising it.
-#[must_use]
 pub fn size_of(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 5,
@@ -36,7 +34,6 @@ pub fn size_of(value: &Value) -> usize {
 
 /// Returns the keys whose values must be cut so that `fields` fit: the largest first, and requested
 /// ones last.
-#[must_use]
 pub fn surplus(fields: &Fields, asked: &[MissingInput]) -> Vec<String> {
     let mut bytes = size(fields);
     let mut found = Vec::new();
@@ -127,7 +124,6 @@ pub fn fit_all(asked: &[MissingInput], fields: &mut Fields) -> Result<(), Vec<St
 }
 
 /// Returns an example of how a person can enter the requested values.
-#[must_use]
 pub fn example(asked: &[MissingInput]) -> String {
     let one = |input: &MissingInput| {
         let value = match input.expected_type.trim().to_ascii_lowercase().as_str() {

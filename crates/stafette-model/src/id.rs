@@ -18,7 +18,6 @@ pub struct RunId(pub Uuid);
 impl RunId {
     /// Returns the short name that people type: the last eight digits, which are random in a
     /// UUIDv7.
-    #[must_use]
     pub fn short(&self) -> String {
         let text = self.0.simple().to_string();
         text[text.len() - 8..].to_owned()
@@ -188,7 +187,6 @@ pub struct BadAgentName {
 
 impl AgentName {
     /// Returns the name as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -258,7 +256,6 @@ pub enum Party {
 
 impl Party {
     /// Returns the party's name as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Party::Agent(name) => name,

@@ -52,7 +52,6 @@ pub enum Reason {
 
 impl Reason {
     /// Returns the reason as it is written on the wire.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Reason::MissingRequiredInput => "missing_required_input",

@@ -19,20 +19,17 @@ impl Time {
     pub const MAX: Time = Time(i64::MAX);
 
     /// Formats the time as RFC 3339 in UTC, to the millisecond.
-    #[must_use]
     pub fn rfc3339(self) -> String {
         jiff::Timestamp::from_millisecond(self.0)
             .map_or_else(|_| self.0.to_string(), |moment| format!("{moment:.3}"))
     }
 
     /// Returns the day in UTC: `2026-11-15`.
-    #[must_use]
     pub fn day(self) -> String {
         self.rfc3339().chars().take(10).collect()
     }
 
     /// Parses RFC 3339 text.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         text.parse::<jiff::Timestamp>().ok().map(|moment| Time(moment.as_millisecond()))
     }

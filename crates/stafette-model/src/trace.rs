@@ -83,7 +83,6 @@ pub struct NotATraceparent {
 
 impl Traceparent {
     /// Returns the trace of a run: the requester's, or its own.
-    #[must_use]
     pub fn trace_of(run: RunId, asked_in: Option<Traceparent>) -> TraceId {
         asked_in.map_or_else(|| TraceId::of(run), |asked| asked.trace)
     }

@@ -7,7 +7,6 @@ use crate::Policy;
 use crate::policy::real;
 
 /// Returns the path of bubblewrap, if it is installed and works here.
-#[must_use]
 pub fn find_bubblewrap() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let program = std::env::split_paths(&path)

@@ -56,7 +56,6 @@ pub struct Prepared {
 
 impl Prepared {
     /// Returns the restrictions that took effect; `None` until the launcher has reported them.
-    #[must_use]
     pub fn report(&self) -> Option<Report> {
         serde_json::from_slice(&std::fs::read(&self.report).ok()?).ok()
     }

@@ -20,7 +20,6 @@ pub enum Enforced {
 
 impl Enforced {
     /// True if nothing of it is missing.
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         matches!(self, Enforced::Fully | Enforced::Unasked)
     }
@@ -57,7 +56,6 @@ pub struct Report {
 
 impl Report {
     /// Returns the parts with their names.
-    #[must_use]
     pub fn parts(&self) -> [(&'static str, &Enforced); 5] {
         [
             ("files", &self.files),
@@ -69,7 +67,6 @@ impl Report {
     }
 
     /// True if the whole policy is enforced.
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         self.parts().iter().all(|(_, part)| part.is_whole())
     }
@@ -101,7 +98,6 @@ pub struct Offer {
 impl Offer {
     /// Detects what this system supports. Only an attempt shows if a user may have private
     /// namespaces, so that is in the report alone.
-    #[must_use]
     pub fn look() -> Offer {
         let bubblewrap = crate::find_bubblewrap();
         #[cfg(target_os = "linux")]

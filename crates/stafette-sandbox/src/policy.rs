@@ -228,7 +228,6 @@ impl Policy {
     /// Makes the policy with what an agent needs for its work, and no more: it may change its
     /// worktree, its temporary folder and its own state; it may read the system and installed
     /// tools, and nothing else of the home.
-    #[must_use]
     pub fn for_agent(places: &Places) -> Policy {
         let Places {
             home,

@@ -11,7 +11,6 @@ pub struct Counts(BTreeMap<&'static str, u64>);
 
 impl Counts {
     /// Returns the number of occurrences of this kind.
-    #[must_use]
     pub fn of(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
     }

@@ -37,9 +37,6 @@ impl Actor {
     }
 
     /// Checks that the actor has this right; a refusal is logged.
-    ///
-    /// # Errors
-    /// The refusal.
     pub fn may(&self, access: Access, data: Data) -> Result<(), Fault> {
         Ok(rights::enforce(&self.party, access, data)?)
     }

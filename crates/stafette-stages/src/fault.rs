@@ -150,7 +150,6 @@ impl Fault {
     }
 
     /// Returns a stable code for programs, and the matching HTTP status.
-    #[must_use]
     pub fn code(&self) -> (u16, &'static str) {
         match self {
             Fault::Refused { .. } => (403, "not_granted"),

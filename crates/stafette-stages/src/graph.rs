@@ -44,9 +44,6 @@ pub struct Health {
 
 impl Stages {
     /// Returns the health of the knowledge base.
-    ///
-    /// # Errors
-    /// If its own file cannot be read.
     pub async fn health(&self) -> Result<Health, Fault> {
         let settings = &self.0.settings;
         let calendar = settings.calendar.as_ref();
@@ -67,9 +64,6 @@ impl Stages {
 
     /// Returns the warnings of blocks that lost their time or order, if the actor may read the
     /// calendar.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
     pub async fn waits(&self, actor: &Actor) -> Result<Vec<String>, Fault> {
         if !granted(&actor.party, Access::Read, Data::Calendar) {
             return Ok(Vec::new());
@@ -82,9 +76,6 @@ impl Stages {
 
     /// Returns the batches that the graph refused when their turn came: only for people, because
     /// they can contain any data.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
     pub async fn set_aside(&self, actor: &Actor) -> Result<Vec<SetAside>, Fault> {
         match actor.party {
             Party::Human => Ok(self.0.graph.set_aside().await?),

@@ -310,7 +310,6 @@ fn want(task: &TaskWish, hours: f64) -> Result<Wanted, Fault> {
 
 impl PlanView {
     /// Returns the plan as a table for people.
-    #[must_use]
     pub fn table(&self) -> String {
         let mut lines = Vec::new();
         for block in &self.blocks {

@@ -113,7 +113,6 @@ impl Ranked {
     }
 
     /// Returns the ranking as a table for people, with its sensitivity.
-    #[must_use]
     pub fn table(&self) -> String {
         let titles: BTreeMap<&str, &str> =
             self.options.iter().map(|option| (option.id.as_str(), option.title.as_str())).collect();

@@ -122,7 +122,6 @@ impl Stages {
     }
 
     /// Returns the settings it was opened with.
-    #[must_use]
     pub fn settings(&self) -> &Knowledge {
         &self.0.settings
     }

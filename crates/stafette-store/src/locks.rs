@@ -45,7 +45,6 @@ pub struct LockBatch {
 
 impl LockBatch {
     /// Returns the version after the batch.
-    #[must_use]
     pub fn version(&self) -> u64 {
         self.entries.last().map_or(self.expected_version, |entry| entry.seq)
     }

@@ -126,13 +126,11 @@ impl PostgresStore {
     }
 
     /// Returns the address, without the password.
-    #[must_use]
     pub fn place(&self) -> String {
         self.address.to_string()
     }
 
     /// Returns the full-text index in the same database.
-    #[must_use]
     pub fn finder(&self) -> PostgresFinder {
         PostgresFinder::new(self.pool.clone())
     }

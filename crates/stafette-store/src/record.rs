@@ -119,7 +119,6 @@ pub struct Batch {
 
 impl Batch {
     /// Returns the size of the batch, in bytes of text.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let entries = self.entries.iter().map(|entry| entry.name.len() + entry.body.len());
         let handoffs = self.handoffs.iter().map(|row| row.body.len() + row.reason.len());

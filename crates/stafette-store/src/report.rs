@@ -53,7 +53,6 @@ pub struct Health {
 
 impl Health {
     /// Returns true if no problem was found.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }

@@ -57,7 +57,6 @@ impl Condition {
     ];
 
     /// Returns the name of the alert.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Condition::Failed => "HandoffFailed",
@@ -68,7 +67,6 @@ impl Condition {
     }
 
     /// Returns the name of the metric, as in the protocol.
-    #[must_use]
     pub fn measure(self) -> &'static str {
         match self {
             Condition::Failed => "handoff.failed",
@@ -88,7 +86,6 @@ impl Condition {
     }
 
     /// Returns the recommended action.
-    #[must_use]
     pub fn action(self) -> &'static str {
         match self {
             Condition::Failed => "Investigate agent health",
@@ -151,7 +148,6 @@ pub struct Change {
 
 impl Change {
     /// Returns the change as a sentence.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let (name, measure) = (self.condition.name(), self.condition.measure());
         match self.firing {
@@ -240,7 +236,6 @@ impl Alerts {
     }
 
     /// Returns the state of all four alerts.
-    #[must_use]
     pub fn all(&self) -> Vec<Alert> {
         let alert = |condition: Condition| {
             let Threshold { above, within } = condition.threshold(&self.rules);

@@ -97,7 +97,6 @@ impl Phase {
     ];
 
     /// Returns the name of the phase.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Phase::Pending => "pending",
@@ -157,7 +156,6 @@ pub struct About {
 impl About {
     /// Returns true for a handoff by an agent or the orchestrator; the user's request does not
     /// count.
-    #[must_use]
     pub fn counts(&self) -> bool {
         self.from != Party::Human
     }
@@ -189,7 +187,6 @@ impl Closed {
     }
 
     /// Returns the contract's word for the outcome.
-    #[must_use]
     pub fn status(&self) -> &'static str {
         match (self.way, self.outcome) {
             (Way::Expired | Way::Cancelled, _) | (_, Outcome::Failed) => "failed",
@@ -256,7 +253,6 @@ pub enum Fact {
 }
 
 /// Returns true for events that lead to no fact; their body need not be parsed.
-#[must_use]
 pub fn is_silent(name: &str) -> bool {
     matches!(
         name,
@@ -276,13 +272,11 @@ impl Book {
     }
 
     /// Returns an open run.
-    #[must_use]
     pub fn run(&self, run: RunId) -> Option<&OpenRun> {
         self.runs.get(&run)
     }
 
     /// Returns the trace settings of a run, also of an ended run with unsettled changes.
-    #[must_use]
     pub fn telemetry(&self, run: RunId) -> Option<&Telemetry> {
         let over = || self.over.get(run).map(|over| &over.telemetry);
         self.runs.get(&run).map(|open| &open.telemetry).or_else(over)

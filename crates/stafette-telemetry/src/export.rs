@@ -55,7 +55,6 @@ pub struct Sent {
 
 impl Sent {
     /// Returns the number of spans that were accepted, and of those that were dropped.
-    #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         *self.counts.borrow()
     }
@@ -125,13 +124,11 @@ impl Exporter {
     }
 
     /// Returns the position of the last exported event.
-    #[must_use]
     pub fn position(&self) -> u64 {
         self.told.position
     }
 
     /// Returns the live counts of exported spans.
-    #[must_use]
     pub fn sent(&self) -> Arc<Sent> {
         self.sent.clone()
     }

@@ -38,13 +38,11 @@ impl Histogram {
     }
 
     /// Returns the number of values.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
     /// Returns the sum of all values.
-    #[must_use]
     pub fn sum(&self) -> u64 {
         self.sum
     }
@@ -61,7 +59,6 @@ impl Histogram {
     /// Returns the value below which `share` of all values lie, as Prometheus's
     /// `histogram_quantile` does: values are assumed to be spread evenly within a bucket. `None` if
     /// there are none.
-    #[must_use]
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let total = self.count();
         if total == 0 {

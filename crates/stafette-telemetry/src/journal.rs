@@ -10,7 +10,6 @@ use crate::book::{About, Fact};
 pub use file::Journal;
 
 /// Returns the log lines of a fact. `position` is the event's number over all runs.
-#[must_use]
 pub fn lines(position: u64, run: RunId, at: Time, fact: &Fact) -> Vec<Value> {
     let line = |event: &str, agent: &str, mut context: Value| {
         if let Some(fields) = context.as_object_mut() {

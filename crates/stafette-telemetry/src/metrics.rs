@@ -159,7 +159,6 @@ fn named<'a, T: Default>(all: &'a mut BTreeMap<String, T>, name: &str) -> &'a mu
 }
 
 /// Returns the names of all metrics in the protocol's notation: `handoff.total`.
-#[must_use]
 pub fn names() -> Vec<String> {
     let page = page(
         &Metrics::default(),

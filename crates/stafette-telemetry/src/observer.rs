@@ -75,7 +75,6 @@ impl Observer {
     }
 
     /// Returns the position of the last included event.
-    #[must_use]
     pub fn position(&self) -> u64 {
         *self.position.borrow()
     }
@@ -88,21 +87,18 @@ impl Observer {
     }
 
     /// Returns all alerts, evaluated now.
-    #[must_use]
     pub fn alerts(&self) -> Vec<Alert> {
         self.evaluate();
         self.lock().alerts.all()
     }
 
     /// Returns the latest changes of alerts, the oldest first.
-    #[must_use]
     pub fn changes(&self) -> Vec<Change> {
         self.lock().alerts.changes().cloned().collect()
     }
 
     /// Returns the latest changes and then the current state of each alert: a reader that knows
     /// what it last reported finds here what to report next, across any number of restarts.
-    #[must_use]
     pub fn standing(&self) -> Vec<Change> {
         let shown = self.lock();
         shown.alerts.changes().cloned().chain(shown.alerts.standing(now())).collect()
@@ -115,7 +111,6 @@ impl Observer {
     }
 
     /// Returns the text that Prometheus scrapes.
-    #[must_use]
     pub fn page(&self, mut live: Live) -> String {
         let shown = self.lock();
         live.position = shown.position;

@@ -21,7 +21,6 @@ const STYLE: &str = include_str!("report/page.css");
 
 /// Returns the report of a run from its events. `diff` is the result if its agents had worktrees,
 /// `sets` are the proposed changes; proposed changes need no other diff.
-#[must_use]
 pub fn page(run: RunId, events: &[Stored], diff: Option<&str>, sets: &[Set]) -> String {
     let told = Gathered::of(run, events);
     let mut page = Page::default();

@@ -22,7 +22,6 @@ impl Default for Rotation {
 impl Rotation {
     /// Returns true if a file of that size has no room for more. An empty file has room for
     /// anything.
-    #[must_use]
     pub fn is_due(&self, bytes: u64, more: u64) -> bool {
         bytes > 0 && bytes + more > self.bytes
     }
@@ -51,9 +50,6 @@ pub(crate) fn numbered(path: &Path, number: u32) -> PathBuf {
 }
 
 /// Opens a log for appending.
-///
-/// # Errors
-/// When it cannot be opened.
 pub fn open(path: &Path) -> io::Result<File> {
     // The output of agents is for the user only.
     stafette_disk::private().create(true).read(true).append(true).open(path)

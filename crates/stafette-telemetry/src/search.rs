@@ -30,16 +30,12 @@ pub struct Search {
 
 impl Search {
     /// Opens an existing index and continues from its position.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub async fn open(finder: Arc<dyn Finder>) -> Result<Self, FindError> {
         let position = watch::Sender::new(finder.position().await?);
         Ok(Search { finder, position })
     }
 
     /// Returns the position of the last indexed event.
-    #[must_use]
     pub fn position(&self) -> u64 {
         *self.position.borrow()
     }
@@ -52,9 +48,6 @@ impl Search {
     }
 
     /// Returns texts that contain all words, the best first.
-    ///
-    /// # Errors
-    /// When the index cannot be read.
     pub async fn find(&self, words: String, limit: usize) -> Result<Vec<Text>, FindError> {
         self.finder.find(words, limit).await
     }

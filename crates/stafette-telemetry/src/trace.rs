@@ -64,7 +64,6 @@ impl From<u64> for Value {
 }
 
 /// Returns the names of the attributes of a handoff's span.
-#[must_use]
 pub fn attributes() -> Vec<&'static str> {
     let any = About {
         run: RunId(uuid::Uuid::nil()),
@@ -87,7 +86,6 @@ pub fn attributes() -> Vec<&'static str> {
 }
 
 /// Returns the span that ended with a fact, if any.
-#[must_use]
 pub fn span(run: RunId, at: Time, fact: &Fact) -> Option<Span> {
     Some(match fact {
         Fact::RunEnded { run: open, status, why } => whole(run, at, open, status, why),

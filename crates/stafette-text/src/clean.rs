@@ -33,7 +33,6 @@ impl Clean {
     }
 
     /// Returns the text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -83,7 +82,6 @@ impl fmt::Display for Clean {
 }
 
 /// Returns the character that is shown for this one; `None` if it joins others and shows nothing.
-#[must_use]
 pub fn shown(c: char) -> Option<char> {
     match c {
         ' '..='~' | '\n' | '\t' => Some(c),
@@ -95,7 +93,6 @@ pub fn shown(c: char) -> Option<char> {
 }
 
 /// Returns the character to show in one cell of a screen.
-#[must_use]
 pub fn in_cell(c: char) -> char {
     match c {
         c if c.is_control() => ' ',
@@ -115,7 +112,6 @@ fn is_hidden(c: char) -> bool {
 
 /// Returns JSON in which hidden and control characters are escaped, so that it can be printed and
 /// still means the same.
-#[must_use]
 pub fn json(text: String) -> String {
     use fmt::Write as _;
     if text.is_ascii() && !text.contains('\x7f') {
@@ -164,7 +160,6 @@ pub enum Found {
 pub const ESCAPES: [u8; 2] = [0x1b, 0xc2];
 
 /// Looks for an escape sequence at the beginning of these bytes.
-#[must_use]
 pub fn escape(bytes: &[u8]) -> Found {
     let (kind, rest) = match bytes {
         [0x1b | 0xc2] => return Found::Part,
@@ -203,7 +198,6 @@ pub fn escape(bytes: &[u8]) -> Found {
 
 /// Returns text as a person reads it: without escape sequences and control characters, with a blank
 /// where the cursor moved and one line break where lines end.
-#[must_use]
 pub fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,7 +1,6 @@
 //! Shortening texts to a limit.
 
 /// Returns the beginning of a text, with an ellipsis if it was shortened.
-#[must_use]
 pub fn clip(text: &str, limit: usize) -> String {
     let text = text.trim();
     match text.char_indices().nth(limit) {

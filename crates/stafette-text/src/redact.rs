@@ -53,13 +53,11 @@ impl fmt::Debug for Redactor {
 
 impl Redactor {
     /// Creates a redactor that knows the shapes only.
-    #[must_use]
     pub fn new() -> Redactor {
         Redactor::default()
     }
 
     /// Creates a redactor that knows these values besides the shapes.
-    #[must_use]
     pub fn knowing<V: AsRef<str>>(values: impl IntoIterator<Item = V>) -> Redactor {
         let redactor = Redactor::new();
         redactor.learn(values);
@@ -68,7 +66,6 @@ impl Redactor {
 
     /// Creates a redactor that knows the secrets among these variables, by their names and by the
     /// look of their values.
-    #[must_use]
     pub fn of_environment<N, V>(variables: impl IntoIterator<Item = (N, V)>) -> Redactor
     where
         N: AsRef<str>,
@@ -106,7 +103,6 @@ impl Redactor {
     }
 
     /// Returns the text without its secrets.
-    #[must_use]
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.bytes(text.as_bytes()) {
             Cow::Borrowed(_) => Cow::Borrowed(text),
@@ -116,7 +112,6 @@ impl Redactor {
     }
 
     /// Returns the bytes without their secrets.
-    #[must_use]
     pub fn bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         let [escape, wide] = clean::ESCAPES;
         if memchr::memchr2(escape, wide, bytes).is_none() {
@@ -177,7 +172,6 @@ fn mark(kind: &str) -> String {
 }
 
 /// True if something was removed from this text.
-#[must_use]
 pub fn is_marked(text: &str) -> bool {
     text.match_indices('[').any(|(at, _)| shape::mark(&text.as_bytes()[at..]).is_some())
 }

@@ -1,7 +1,6 @@
 //! Finding the word that was probably meant.
 
 /// Returns the word of `known` that was probably meant.
-#[must_use]
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = word.to_lowercase();
     known

@@ -52,7 +52,6 @@ pub struct BadWord {
 
 impl Word {
     /// Returns the word as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -112,7 +111,6 @@ impl Frame {
     }
 
     /// Returns the payload as a value: an object or a list if it is JSON, otherwise a string.
-    #[must_use]
     pub fn value(&self) -> Value {
         let body = self.body.as_deref().unwrap_or_default();
         if body.starts_with(['{', '['])
@@ -124,7 +122,6 @@ impl Frame {
     }
 
     /// Returns the signature if the frame has all three attributes of one.
-    #[must_use]
     pub fn seal(&self) -> Option<Seal> {
         let of = |name: &str| {
             self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
@@ -133,13 +130,11 @@ impl Frame {
     }
 
     /// Returns the signed text: the frame without brackets, word and `m`.
-    #[must_use]
     pub fn sealed_text(&self) -> String {
         self.text(|key| key != "m")
     }
 
     /// Formats the frame as an agent would write it.
-    #[must_use]
     pub fn wire(&self, word: &Word) -> String {
         format!("<<<{word}:{self}>>>")
     }

@@ -81,7 +81,6 @@ impl Document {
     }
 
     /// Returns the name of the document type.
-    #[must_use]
     pub fn name(&self) -> Name {
         match self {
             Document::HandoffRequest(_) => Name::HandoffRequest,

@@ -123,7 +123,6 @@ pub enum Role {
 
 impl Role {
     /// True if the party has this role.
-    #[must_use]
     pub fn includes(self, party: &Party) -> bool {
         match self {
             Role::Any => true,
@@ -153,7 +152,6 @@ impl MessageType {
     ];
 
     /// Returns the type as it is written on the wire.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             MessageType::TaskHandoff => "task_handoff",
@@ -180,7 +178,6 @@ impl MessageType {
     }
 
     /// True if `from` may send it to `to`.
-    #[must_use]
     pub fn allows(self, from: &Party, to: &Party) -> bool {
         let (sender, receiver) = self.ends();
         sender.includes(from) && receiver.includes(to)
@@ -213,7 +210,6 @@ pub struct Escalation {
 
 impl Message {
     /// Returns the question, if the message is an escalation with one.
-    #[must_use]
     pub fn escalation(&self) -> Option<Escalation> {
         let payload = (self.kind == MessageType::Escalation).then(|| self.payload.clone())?;
         serde_json::from_value(Value::Object(payload)).ok()

@@ -43,7 +43,6 @@ impl Phase {
     pub const ALL: [Phase; 4] = [Phase::Research, Phase::Write, Phase::Validate, Phase::Parallel];
 
     /// Returns the phase as it is written on the wire.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Phase::Research => "research",
@@ -78,7 +77,6 @@ pub struct Typical {
 
 impl Phase {
     /// Returns the typical size; `None` for parallel phases, which have no figure of their own.
-    #[must_use]
     pub fn typical(self) -> Option<Typical> {
         let (input, output, total) = match self {
             Phase::Research => ((200, 500), (500, 1000), 1500),

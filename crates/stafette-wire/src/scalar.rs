@@ -28,7 +28,6 @@ pub struct Stamp(pub String);
 
 impl Stamp {
     /// Returns the time, if the text is a valid one.
-    #[must_use]
     pub fn time(&self) -> Option<Time> {
         Time::parse(&self.0)
     }
@@ -77,7 +76,6 @@ pub struct Count(pub Number);
 
 impl Count {
     /// Returns the count; the nearest one if the number is not a whole one.
-    #[must_use]
     pub fn get(&self) -> u64 {
         whole(&self.0)
     }
@@ -96,13 +94,11 @@ pub struct Measure(pub Number);
 
 impl Measure {
     /// Returns the amount as a number.
-    #[must_use]
     pub fn get(&self) -> f64 {
         self.0.as_f64().unwrap_or_default()
     }
 
     /// Returns the amount as milliseconds, rounded.
-    #[must_use]
     pub fn millis(&self) -> Millis {
         Millis(whole(&self.0))
     }

@@ -63,7 +63,6 @@ const NAMES: [Name; 8] = [
 
 impl Name {
     /// Returns the name as text.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Name::HandoffRequest => "handoff-request",
@@ -78,7 +77,6 @@ impl Name {
     }
 
     /// Returns the top-level fields that identify the document.
-    #[must_use]
     pub fn marks(self) -> &'static [&'static str] {
         match self {
             Name::HandoffRequest => &[
@@ -158,13 +156,11 @@ impl fmt::Display for Violation {
 }
 
 /// Returns all document types that have a schema.
-#[must_use]
 pub fn list() -> &'static [Name] {
     &NAMES
 }
 
 /// Returns the JSON Schema (2020-12) of a document.
-#[must_use]
 pub fn schema(name: Name) -> Value {
     match name {
         Name::HandoffRequest => publish::<HandoffRequest>(name.as_str()),
@@ -179,7 +175,6 @@ pub fn schema(name: Name) -> Value {
 }
 
 /// Returns the JSON Schema (2020-12) of a type, to be published under a name.
-#[must_use]
 pub fn publish<T: JsonSchema>(name: &str) -> Value {
     let plain = RecursiveTransform(plain_choices);
     let settings = SchemaSettings::draft2020_12().with_transform(plain);
@@ -222,7 +217,6 @@ fn plain_choices(schema: &mut Schema) {
 
 /// Returns all errors of a document, in the order of their places; empty if it is valid. For
 /// messages this includes the rules for sender and recipient.
-#[must_use]
 pub fn validate(name: Name, value: &Value) -> Vec<Violation> {
     let mut violations = checker(name).violations(value);
     if name == Name::Message {
@@ -249,7 +243,6 @@ impl Checker {
     }
 
     /// Returns all errors of a document, in the order of their places.
-    #[must_use]
     pub fn violations(&self, value: &Value) -> Vec<Violation> {
         let errors = self.0.iter_errors(value).map(|error| Violation {
             path: error.instance_path().to_string(),
@@ -290,7 +283,6 @@ fn shortened(text: String, most: usize) -> String {
 /// Returns the document type that a value is meant to be, by its top-level fields: valid or not, so
 /// that its errors can be reported. `None` if fewer than two fields match, or several types match
 /// equally well.
-#[must_use]
 pub fn recognise(value: &Value) -> Option<Name> {
     best(value, NAMES.map(|name| (name, name.marks())))
 }

@@ -34,7 +34,6 @@ pub(crate) use limits::worst_case;
 pub const MAX_AGENTS: usize = 256;
 
 /// Parses and checks a file. Returns the workflow if it could be parsed, and all problems.
-#[must_use]
 pub fn examine(text: &str) -> (Option<Source>, Vec<Diagnostic>) {
     match file::read(text) {
         Err(diagnostics) => (None, diagnostics),
@@ -47,7 +46,6 @@ pub fn examine(text: &str) -> (Option<Source>, Vec<Diagnostic>) {
 
 /// Does the same as [`examine`], and requires every profile that the file names to be one of
 /// `profiles`.
-#[must_use]
 pub fn examine_with(text: &str, profiles: &[&str]) -> (Option<Source>, Vec<Diagnostic>) {
     match file::read(text) {
         Err(diagnostics) => (None, diagnostics),
@@ -59,14 +57,12 @@ pub fn examine_with(text: &str, profiles: &[&str]) -> (Option<Source>, Vec<Diagn
 }
 
 /// Returns all problems of a workflow, in the order of its file.
-#[must_use]
 pub fn check(workflow: &Workflow, spans: &Spans) -> Vec<Diagnostic> {
     check_with(workflow, spans, None)
 }
 
 /// Does the same as [`check`], and requires every profile that the workflow names to be one of
 /// `profiles`, if the caller knows them.
-#[must_use]
 pub fn check_with(
     workflow: &Workflow,
     spans: &Spans,

@@ -87,7 +87,6 @@ pub struct GateItem {
 
 impl GateItem {
     /// Formats the item as one line, with its position.
-    #[must_use]
     pub fn render(&self, file_name: &str, text: &str) -> String {
         let word = if self.ok { "pass" } else { "FAIL" };
         let line = self.span.as_ref().map(|span| Position::of(text, span.start).line);
@@ -99,7 +98,6 @@ impl GateItem {
 }
 
 /// True if all items are met.
-#[must_use]
 pub fn passes(items: &[GateItem]) -> bool {
     items.iter().all(|item| item.ok)
 }
@@ -113,7 +111,6 @@ pub struct Provided<'a> {
 }
 
 /// Checks a workflow against the gate.
-#[must_use]
 pub fn workflow(workflow: &Workflow, spans: &Spans, provided: Provided<'_>) -> Vec<GateItem> {
     let found = check::check(workflow, spans);
     let wrong = |codes: &[&str]| -> Vec<&Diagnostic> {

@@ -37,7 +37,6 @@ fn at_most(Budget { money, tokens, handoffs, time }: &Budget) -> String {
 pub type ProfileCommand<'a> = dyn Fn(&str, &Agent) -> Option<Vec<String>> + 'a;
 
 /// Lists every power of a workflow, by kind. `profile` knows the command of a profile.
-#[must_use]
 pub fn powers(workflow: &Workflow, profile: &ProfileCommand<'_>) -> Vec<Power> {
     let mut found = Found { powers: Vec::new(), profile };
     found.workflow(workflow);

@@ -89,7 +89,6 @@ const VARIABLES: [(&str, &str); 9] = [
 
 /// Prepares a call of git, as every one of ours is: it fetches nothing and starts no program that a
 /// repository's settings name, but for the filters of files that the call itself reads or writes.
-#[must_use]
 pub fn command() -> std::process::Command {
     let mut command = std::process::Command::new("git");
     command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));

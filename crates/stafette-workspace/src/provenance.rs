@@ -17,9 +17,6 @@ pub enum Provenance {
 
 /// Returns where `name` in `folder` comes from; without a repository, nothing is tracked. The
 /// repository need not be trusted: its index is read, and none of its settings.
-///
-/// # Errors
-/// When git cannot say.
 pub async fn provenance(folder: &Path, name: &str) -> Result<Provenance, GitError> {
     let Some((place, inner)) = Place::find(folder)? else { return Ok(Provenance::Untracked) };
     // First the lock: git holds it while it writes files, and lists them before it lets go.
@@ -42,9 +39,6 @@ pub async fn provenance(folder: &Path, name: &str) -> Result<Provenance, GitErro
 }
 
 /// As [`provenance`], for callers that are not asynchronous; they wait for it.
-///
-/// # Errors
-/// When git cannot say.
 pub fn provenance_now(folder: &Path, name: &str) -> Result<Provenance, GitError> {
     let failed = |source| GitError::NotStarted { command: "git ls-files".to_owned(), source };
     // A thread of its own, since the caller's may belong to a runtime.

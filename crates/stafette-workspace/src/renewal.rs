@@ -143,9 +143,6 @@ impl Renewals {
     }
 
     /// True if the program runs on this change as it is in the project now.
-    ///
-    /// # Errors
-    /// If the change cannot be read.
     pub fn runs_on(&self, change: ChangeId, changes: &Changes) -> Result<bool, RenewalError> {
         let known = fs::read_to_string(self.folder.join("runs-on")).unwrap_or_default();
         let order = changes.get(change)?.order;

@@ -104,13 +104,11 @@ pub struct Worktree {
 
 impl Worktree {
     /// Returns the folder with this worktree's HEAD and index.
-    #[must_use]
     pub fn git_own(&self) -> &Path {
         &self.place.own
     }
 
     /// Returns the folder that all worktrees share: objects, branches, hooks and settings.
-    #[must_use]
     pub fn git_common(&self) -> &Path {
         &self.place.common
     }
@@ -222,7 +220,6 @@ impl Worktrees {
     }
 
     /// Returns the worktree of an agent if it exists.
-    #[must_use]
     pub fn get(&self, run: RunId, agent: &AgentName) -> Option<Worktree> {
         let Note { branch, name, .. } = self.note(run, agent)?;
         let worktree = self.worktree(run, agent, branch, &name?);
@@ -264,7 +261,6 @@ impl Worktrees {
     }
 
     /// Returns the name of the branch with the result of a run.
-    #[must_use]
     pub fn result_branch(run: RunId) -> String {
         format!("stafette/result/{}", run.short())
     }

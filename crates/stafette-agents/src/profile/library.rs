@@ -42,7 +42,6 @@ pub struct Broken {
 
 impl Broken {
     /// The mistakes in a form for people.
-    #[must_use]
     pub fn render(&self) -> String {
         let name = self.path.display().to_string();
         self.mistakes.iter().map(|mistake| render(mistake, &name, &self.text)).collect()
@@ -117,13 +116,11 @@ impl Library {
     }
 
     /// The profile with that name.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Profile> {
         self.profiles.get(name)
     }
 
     /// The file that a profile was read from; `None` for those that come with the program.
-    #[must_use]
     pub fn file(&self, name: &str) -> Option<&Path> {
         self.files.get(name).map(PathBuf::as_path)
     }
@@ -139,13 +136,11 @@ impl Library {
     }
 
     /// The names of all profiles.
-    #[must_use]
     pub fn names(&self) -> Vec<&str> {
         self.all().map(|profile| profile.name.as_str()).collect()
     }
 
     /// The files that should be profiles and are invalid.
-    #[must_use]
     pub fn broken(&self) -> &[Broken] {
         &self.broken
     }
@@ -158,7 +153,6 @@ impl Library {
 }
 
 /// The path of a program.
-#[must_use]
 pub fn on_path(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(|file| file.is_file());

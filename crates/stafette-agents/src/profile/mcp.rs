@@ -49,7 +49,6 @@ pub(crate) fn setup(job: &Job) -> Option<McpSetup> {
 }
 
 /// The file that the agent of a job reads its servers from, if it reads one.
-#[must_use]
 pub fn config_file(job: &Job) -> Option<PathBuf> {
     setup(job)?.file.map(|(path, _)| path)
 }
@@ -63,9 +62,6 @@ pub(crate) fn knows_tools(job: &Job) -> bool {
 }
 
 /// Writes the file that the agent of a job reads its servers from, if it reads one.
-///
-/// # Errors
-/// When it cannot be written.
 pub(crate) fn lay(job: &Job) -> io::Result<()> {
     let Some((path, text)) = setup(job).and_then(|setup| setup.file) else { return Ok(()) };
     if std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
@@ -79,7 +75,6 @@ pub(crate) fn lay(job: &Job) -> io::Result<()> {
 
 impl Mcp {
     /// The steps for one server. `config_file` is the path for a file.
-    #[must_use]
     pub fn setup(&self, server: &McpServer, config_file: &Path) -> McpSetup {
         let fill = |text: &String| fill(text, server, config_file);
         McpSetup {

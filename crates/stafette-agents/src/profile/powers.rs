@@ -12,7 +12,6 @@ use super::{
 
 impl Profile {
     /// Lists everything in the profile that acts, reads or is read; `place` names the profile.
-    #[must_use]
     pub fn powers(&self, place: &str) -> Vec<Power> {
         let Profile {
             name: _,

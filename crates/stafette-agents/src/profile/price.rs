@@ -33,7 +33,6 @@ pub struct Rate {
 
 impl Price {
     /// The cost of these tokens of a model; zero for a model that is not listed.
-    #[must_use]
     pub fn of(&self, model: Option<&str>, tokens: Tokens) -> Usd {
         let model = model.or(self.model.as_deref()).unwrap_or_default();
         let listed = self.models.iter().filter(|(name, _)| model.starts_with(name.as_str()));

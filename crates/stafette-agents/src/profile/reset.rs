@@ -46,7 +46,6 @@ const REACH: usize = 4096;
 
 /// The reset time in a message, as in `resets 3pm (Europe/Berlin)`, `try again in 5m`, `limit
 /// reached|1794823200` or `Retry-After: 30`.
-#[must_use]
 pub fn reset(message: &str, wall: &Wall) -> Option<Time> {
     let text = plain(&message[..message.floor_char_boundary(REACH)]);
     let after_bar = text.split('|').skip(1).filter_map(|rest| epoch(words(rest).first()?));

@@ -28,7 +28,6 @@ const BY_HAND: &str = "a script is played by `stafette run`, not by hand";
 ///
 /// Without an order there — when a script is used as a command that gets a prompt — the turn is
 /// known from the environment, talk is plain text, and signals are bare frames.
-#[must_use]
 pub fn play(script: &Path) -> ExitCode {
     if io::stdin().is_terminal() {
         return play_in_terminal(script);

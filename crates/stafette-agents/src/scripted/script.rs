@@ -189,7 +189,6 @@ impl Script {
     }
 
     /// The steps for an order; `None` when no turn matches.
-    #[must_use]
     pub fn turn_for(&self, order: &TurnOrder) -> Option<&Turn> {
         self.turns.iter().find(|turn| turn.when.fits(order))
     }
@@ -197,7 +196,6 @@ impl Script {
 
 impl When {
     /// True if it matches an order.
-    #[must_use]
     pub fn fits(&self, order: &TurnOrder) -> bool {
         let same = |wanted: Option<u32>, is: u32| wanted.is_none_or(|wanted| wanted == is);
         same(self.round, order.round)
@@ -304,20 +302,17 @@ impl Blanks {
     }
 
     /// Replaces the placeholders in a text. Inserted text is not searched again.
-    #[must_use]
     pub fn fill(&self, text: &str) -> String {
         self.fill_in(text, true)
     }
 
     /// Replaces the placeholders in a command. The request is left out: it is the user's text and
     /// no code, and the command finds it in `$STAFETTE_REQUEST`.
-    #[must_use]
     pub fn fill_command(&self, text: &str) -> String {
         self.fill_in(text, false)
     }
 
     /// Replaces the placeholders in every text of a value.
-    #[must_use]
     pub fn fill_value(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => self.fill(text).into(),

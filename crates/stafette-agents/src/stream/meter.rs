@@ -113,14 +113,12 @@ impl Meter {
     }
 
     /// The consumption of the session, if the program's last count was a total.
-    #[must_use]
     pub fn totals(&self) -> Option<Totals> {
         self.whole.then_some(self.settled)
     }
 
     /// The consumption of this turn, after a session that had used `before`. Tokens from a cache
     /// cost money, but do not count as tokens: they would drown all others.
-    #[must_use]
     pub fn usage(&self, profile: &Profile, before: Totals) -> Option<Usage> {
         let mut whole = self.clone();
         whole.settle();

@@ -30,7 +30,6 @@ impl Keyboard {
     }
 
     /// The text that applies these settings. It never contains anything but these modes.
-    #[must_use]
     pub fn settings(&self) -> String {
         // Switching off one mode of the mouse switches off the others.
         let mut text = Self::plain();
@@ -41,7 +40,6 @@ impl Keyboard {
     }
 
     /// The text that resets the settings.
-    #[must_use]
     pub fn plain() -> String {
         MODES.iter().map(|mode| format!("\x1b[?{mode}l")).collect()
     }

@@ -38,7 +38,6 @@ impl Terminal {
     }
 
     /// A summary of it, as the terminal of `agent` in `run`.
-    #[must_use]
     pub fn info(&self, run: RunId, agent: &AgentName) -> TerminalInfo {
         let facts = self.board.facts();
         let (cols, rows) = facts.view.screen.size();

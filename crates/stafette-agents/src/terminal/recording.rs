@@ -90,7 +90,6 @@ pub enum RecordingError {
 }
 
 /// The path of the recording of an agent in a run, in the folder of all recordings.
-#[must_use]
 pub fn file(folder: &Path, run: RunId, agent: &AgentName) -> PathBuf {
     folder.join(run.to_string()).join(format!("{agent}.cast"))
 }
@@ -115,9 +114,6 @@ impl Lines {
     }
 
     /// Returns the next line with its end; `None` after the last one.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
@@ -178,13 +174,11 @@ impl Recording {
     }
 
     /// The length of the recording.
-    #[must_use]
     pub fn length(&self) -> Duration {
         self.events.last().map_or(Duration::ZERO, |last| last.at)
     }
 
     /// The length in milliseconds, rounded up.
-    #[must_use]
     pub fn milliseconds(&self) -> u64 {
         u64::try_from(self.length().as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
     }

@@ -100,7 +100,6 @@ impl Terminals {
     }
 
     /// The terminal of an agent in a run.
-    #[must_use]
     pub fn get(&self, run: RunId, agent: &AgentName) -> Option<Terminal> {
         self.all().get(&(run, agent.clone())).cloned()
     }
@@ -114,7 +113,6 @@ impl Terminals {
     }
 
     /// Summaries of all terminals.
-    #[must_use]
     pub fn list(&self) -> Vec<TerminalInfo> {
         let all = self.all();
         all.iter().map(|((run, agent), terminal)| terminal.info(*run, agent)).collect()
@@ -153,9 +151,6 @@ impl Terminals {
     }
 
     /// Ends an agent's program and starts it again; `None` when it has no terminal.
-    ///
-    /// # Errors
-    /// When it does not start.
     pub async fn restart(&self, run: RunId, agent: &AgentName) -> Option<Result<(), Failure>> {
         let terminal = self.get(run, agent)?;
         Some(terminal.restart(None).await)

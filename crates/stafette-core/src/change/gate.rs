@@ -88,7 +88,6 @@ pub enum GateKind {
 
 impl GateKind {
     /// True if the gate is about the origin of the set, whatever its edits are.
-    #[must_use]
     pub fn is_of_origin(self) -> bool {
         matches!(self, GateKind::Foreign | GateKind::Printed)
     }
@@ -104,7 +103,6 @@ pub struct Gate {
 }
 
 /// Returns the gates that a person has to approve before these edits are applied.
-#[must_use]
 pub fn gates(edits: &[Edit], rules: &ChangeRules) -> Vec<Gate> {
     let mut gates = Vec::new();
     for edit in edits {
@@ -132,14 +130,12 @@ pub fn gates(edits: &[Edit], rules: &ChangeRules) -> Vec<Gate> {
 }
 
 /// Returns the setting that protects a file from every change, if there is one.
-#[must_use]
 pub fn protection<'r>(file: &FilePath, rules: &'r ChangeRules) -> Option<&'r str> {
     let mut patterns = rules.protected.iter();
     patterns.find(|pattern| pattern.covers_folded(file.as_str())).map(|pattern| pattern.as_str())
 }
 
 /// True if the file declares the dependencies of a program.
-#[must_use]
 pub fn is_dependency(file: &FilePath) -> bool {
     let name = folded(file.name());
     DEPENDENCIES.iter().any(|known| own::is_like(&name, &folded(known)))

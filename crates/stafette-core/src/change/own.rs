@@ -205,7 +205,6 @@ const IMPLIED: [(&str, &[&str]); 16] = [
 ];
 
 /// True if the file or folder of this name can make agents start programs.
-#[must_use]
 pub fn is_lever(name: &str) -> bool {
     let name = folded(name);
     name == WORKFLOW || LEVERS.contains(&name.as_str())
@@ -213,7 +212,6 @@ pub fn is_lever(name: &str) -> bool {
 
 /// True if a shell, an editor or a hook of git starts programs from the file or folder of this name
 /// unasked.
-#[must_use]
 pub fn is_starter(name: &str) -> bool {
     let name = folded(name);
     STARTERS.iter().any(|pattern| is_like(&name, pattern))
@@ -238,7 +236,6 @@ pub(super) fn judges(file: &FilePath, rules: &ChangeRules) -> bool {
 
 /// True if the command runs the file, which it names. What it only looks at is judged, and judges
 /// nothing.
-#[must_use]
 pub fn runs(command: &[String], file: &FilePath) -> bool {
     let path = folded(file.as_str());
     let files = command::mentions(command).files;
@@ -284,7 +281,6 @@ fn names(word: &str, path: &str) -> bool {
 
 impl Workflow {
     /// Returns the rules for changes, which know the files that the workflow's commands name.
-    #[must_use]
     pub fn change_rules(&self) -> ChangeRules {
         let hooks = self.hooks.iter().map(|hook| &hook.command);
         let agents = self.agents.values().map(|agent| &agent.command);
@@ -309,7 +305,6 @@ impl Workflow {
 
     /// Lists the files whose contents are part of the workflow, as they are written: its profiles
     /// and scripts, and what its commands run.
-    #[must_use]
     pub fn parts(&self) -> Vec<String> {
         let hooks = self.hooks.iter().map(|hook| &hook.command);
         let agents = self.agents.values().map(|agent| &agent.command);

@@ -35,7 +35,6 @@ pub struct BadPath {
 
 impl FilePath {
     /// Returns the path as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -46,7 +45,6 @@ impl FilePath {
     }
 
     /// Returns the last name of the path.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or(&self.0)
     }
@@ -149,7 +147,6 @@ pub(crate) fn folded(name: &str) -> String {
 
 /// Returns two paths of one set that would be the same file on some file system, or of which one
 /// contains the other. The paths of `pairs` may differ in case alone: a rename may be just that.
-#[must_use]
 pub fn collisions<'p>(
     paths: impl IntoIterator<Item = &'p FilePath>,
     pairs: &[(&FilePath, &FilePath)],

@@ -18,9 +18,6 @@ pub enum Conflict {
 impl Locks {
     /// Checks that `holder` may write all of these paths: no other holder has a lock on any of
     /// them, and the lock with the fencing number, if one is presented, is still theirs.
-    ///
-    /// # Errors
-    /// The first conflict.
     pub fn may_write<'p>(
         &self,
         now: Time,

@@ -9,7 +9,6 @@ use crate::{HandoffId, Millis, RunId, Time};
 impl Locks {
     /// Returns the events that follow from a request. Changes nothing and cannot fail: a request
     /// that cannot be granted is refused.
-    #[must_use]
     pub fn decide(&self, now: Time, ask: Ask) -> Decision {
         let mut draft = Draft { now, locks: self.clone(), events: Vec::new() };
         draft.expire();

@@ -33,33 +33,28 @@ pub struct BadPattern {
 
 impl Pattern {
     /// Returns the pattern as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// True if it can match more than one name.
-    #[must_use]
     pub fn is_glob(&self) -> bool {
         self.0.contains(['*', '?'])
     }
 
     /// True if at least one path matches both patterns.
-    #[must_use]
     pub fn overlaps(&self, other: &Pattern) -> bool {
         meet(&self.parts(), &other.parts())
     }
 
     /// True if the file at `path` matches on a file system that ignores case and invisible
     /// characters.
-    #[must_use]
     pub fn covers_folded(&self, path: &str) -> bool {
         Pattern(folded(&self.0)).covers(&folded(path))
     }
 
     /// True if the file at `path`, compared character by character, matches. A path that is not
     /// valid inside the project never matches.
-    #[must_use]
     pub fn covers(&self, path: &str) -> bool {
         normal(path).is_ok_and(|path| {
             let exact: Vec<Part> = path.split('/').map(Part::literal).collect();

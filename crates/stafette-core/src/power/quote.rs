@@ -10,14 +10,12 @@ const MANY: usize = 3;
 const SPACE: char = '␠';
 
 /// Writes a command as a shell would read it. A run of spaces appears as `[␠×280]`.
-#[must_use]
 pub fn command_line(words: &[String]) -> String {
     words.iter().map(|each| word(each)).collect::<Vec<_>>().join(" ")
 }
 
 /// Writes one word of a command: bare, in quotes, or with escapes if something in it would not be
 /// seen.
-#[must_use]
 pub fn word(text: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-{}".contains(c);
     if !text.is_empty() && text.chars().all(bare) {
@@ -30,7 +28,6 @@ pub fn word(text: &str) -> String {
 }
 
 /// Writes an address, a path or a name: bare if all of it can be seen.
-#[must_use]
 pub fn plain(text: &str) -> String {
     let seen = |c: char| c.is_alphanumeric() || (c.is_ascii_graphic() && !"'\"\\`".contains(c));
     match !text.is_empty() && text.chars().all(seen) {

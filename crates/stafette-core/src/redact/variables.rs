@@ -5,7 +5,6 @@ use crate::Workflow;
 
 impl Workflow {
     /// Returns the names of the variables that the workflow gives to agents, hooks and servers.
-    #[must_use]
     pub fn variables(&self) -> Variables<'_> {
         let Workflow { agents, hooks, knowledge, notify, store, telemetry, triggers, .. } = self;
         let mut passed: Vec<&str> = Vec::new();

@@ -88,7 +88,6 @@ fn expected(run: &Run, handoff: &Handoff) -> Option<Usage> {
 
 /// Returns the reason why the next turn of `handoff` waits although it is due; `None` if it does
 /// not wait.
-#[must_use]
 pub fn waits_because(run: &Run, handoff: &Handoff) -> Option<String> {
     if handoff.state.not_before().is_none() || !waits_for_others(run, handoff) {
         return None;

@@ -77,7 +77,6 @@ impl RunCreated {
 
 impl Run {
     /// Returns the events of a new run.
-    #[must_use]
     pub fn begin(now: Time, created: RunCreated) -> Vec<Event> {
         let run = Run::new(now, &created);
         let only = created.entry.as_ref().map(Party::from);

@@ -34,7 +34,6 @@ pub struct RunForked {
 impl Run {
     /// Returns the events of a new run that continues from the current state; `None` if this run
     /// has ended, because there is nothing to continue.
-    #[must_use]
     pub fn fork(&self, now: Time, run: RunId, by: String) -> Option<Vec<Event>> {
         if self.status().is_final() {
             return None;

@@ -90,7 +90,6 @@ fn handoff_of(draft: &Draft, turn: TurnKey) -> Option<&Handoff> {
 impl Run {
     /// The result that the turn which is out has reported so far; none when it has reported neither an
     /// answer nor a handoff. A turn that is delivered again ends with it instead of being repeated.
-    #[must_use]
     pub fn reported(&self, turn: TurnKey) -> Option<TurnResult> {
         answer(self, turn.handoff).filter(|_| self.is_current(turn))
     }

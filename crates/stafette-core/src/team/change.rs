@@ -478,7 +478,6 @@ fn ask(draft: &mut Draft, change: ChangeId) {
 }
 
 /// Describes the gates in words that follow "it".
-#[must_use]
 pub fn told(gates: &[Gate]) -> String {
     let mut said: Vec<String> = gates
         .iter()
@@ -528,7 +527,6 @@ fn send_back(draft: &mut Draft, change: ChangeId) {
 
 impl SetState {
     /// True if nothing more is expected of the set in this run.
-    #[must_use]
     pub fn is_settled(&self) -> bool {
         !self.asks
             && self.ordered.is_none()

@@ -97,7 +97,6 @@ pub struct CouncilReopened {
 }
 
 /// True if a council gives a turn to one of its members by this offer.
-#[must_use]
 pub fn is_turn(offer: &Offer) -> bool {
     offer.from.as_str() == NAME && offer.reason.as_str() == NAME
 }
@@ -364,7 +363,6 @@ fn conclude(draft: &mut Draft, id: HandoffId, rules: &CouncilRules, verdict: Ver
 
 impl Run {
     /// Returns the council that currently decides on `id`.
-    #[must_use]
     pub fn in_council(&self, id: HandoffId) -> Option<&Council> {
         let council = self.team.council.as_deref()?;
         (council.handoff == id && council.verdict.is_none()).then_some(council)

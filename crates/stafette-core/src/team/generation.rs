@@ -373,7 +373,6 @@ fn trim<T>(items: &mut Vec<T>) {
 
 /// Returns the id of the generation after `run`, which ended at `at`: a UUIDv7 of that time whose
 /// random part is derived from the id of `run`.
-#[must_use]
 pub fn successor_id(run: RunId, at: Time) -> RunId {
     let whole = Uuid::new_v5(&run.0, b"stafette:generation");
     let mut chance = [0; 10];
@@ -438,7 +437,6 @@ fn decisions(run: &Run, council: Option<&Council>) -> Vec<String> {
 }
 
 /// Returns the next generation, if one follows, built only from the run that has ended.
-#[must_use]
 pub fn successor(run: &Run) -> Option<RunCreated> {
     let lineage = run.team.lineage.as_deref()?;
     let over = lineage.handed_over.as_deref()?;

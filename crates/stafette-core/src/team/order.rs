@@ -82,7 +82,6 @@ pub enum OrderKey {
 
 impl Order {
     /// Returns the identity of the order.
-    #[must_use]
     pub fn key(&self) -> OrderKey {
         match *self {
             Order::Note { change, upto } => OrderKey::Note { change, upto },
@@ -95,7 +94,6 @@ impl Order {
     }
 
     /// True if a person asked for it, so that it is done even while the run itself is stopped.
-    #[must_use]
     pub fn is_asked_for(&self) -> bool {
         matches!(self, Order::Note { .. } | Order::Change { .. })
     }

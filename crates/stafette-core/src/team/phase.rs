@@ -110,7 +110,6 @@ pub struct Answer {
 impl Run {
     /// Returns the problem with an answer to a phase before it is given, so that its sender can
     /// correct it.
-    #[must_use]
     pub fn phase_complaint(
         &self,
         turn: TurnKey,
@@ -124,7 +123,6 @@ impl Run {
     }
 
     /// Returns the answer to a phase in `input`, if it contains one.
-    #[must_use]
     pub fn phase_answer(&self, input: &Input) -> Option<Answer> {
         let (turn, response) = match input {
             Input::Finish { turn, result } => {

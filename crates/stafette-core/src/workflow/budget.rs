@@ -41,7 +41,6 @@ pub struct AgentBudget {
 
 impl AgentBudget {
     /// True if it sets no limit.
-    #[must_use]
     pub fn is_silent(&self) -> bool {
         *self == AgentBudget::default()
     }

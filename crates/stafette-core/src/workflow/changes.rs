@@ -52,7 +52,6 @@ impl Default for ChangeRules {
 
 impl ChangeRules {
     /// True if all values are the defaults.
-    #[must_use]
     pub fn is_silent(&self) -> bool {
         *self == ChangeRules::default()
     }

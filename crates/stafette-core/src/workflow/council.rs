@@ -14,7 +14,6 @@ use crate::{AgentName, Party};
 pub const NAME: &str = "council";
 
 /// Returns the council as a party.
-#[must_use]
 pub fn party() -> Party {
     Party::Agent(NAME.into())
 }
@@ -55,19 +54,16 @@ fn six() -> u32 {
 
 impl CouncilRules {
     /// Returns the weight of a member's vote.
-    #[must_use]
     pub fn weight(&self, member: &AgentName) -> u32 {
         self.weights.get(member).copied().unwrap_or(1)
     }
 
     /// Returns the total weight of all members.
-    #[must_use]
     pub fn total(&self) -> u32 {
         self.members.iter().fold(0, |sum, member| sum.saturating_add(self.weight(member)))
     }
 
     /// Returns the weight that has to agree.
-    #[must_use]
     pub fn needed(&self) -> u32 {
         self.quorum.part(self.total())
     }
@@ -114,7 +110,6 @@ pub struct NotAQuorum {
 
 impl Quorum {
     /// Returns this share of `total`, rounded up.
-    #[must_use]
     pub fn part(self, total: u32) -> u32 {
         let part = (u64::from(total) * u64::from(self.votes)).div_ceil(u64::from(self.of));
         u32::try_from(part).unwrap_or(u32::MAX)

@@ -61,13 +61,11 @@ fn ten_seconds() -> Millis {
 
 impl Hook {
     /// True if it is called before an action.
-    #[must_use]
     pub fn is_before(&self) -> bool {
         BEFORE.contains(&self.on.as_str())
     }
 
     /// True if it receives events of this name; `question` is true if a person is asked.
-    #[must_use]
     pub fn hears(&self, event: &str, question: bool) -> bool {
         let means = |(name, events): &(&str, &[&str])| *name == self.on && events.contains(&event);
         match self.on.as_str() {
@@ -77,7 +75,6 @@ impl Hook {
     }
 
     /// True if it receives events of `agent`.
-    #[must_use]
     pub fn concerns(&self, agent: Option<&str>) -> bool {
         self.agents.is_empty()
             || agent.is_some_and(|agent| self.agents.iter().any(|name| name.as_str() == agent))

@@ -208,7 +208,6 @@ impl Default for Mind {
 }
 
 /// Parses a text such as `09:00-12:00` into minutes after midnight; the end may be `24:00`.
-#[must_use]
 pub fn span_of(text: &str) -> Option<(u16, u16)> {
     let (from, to) = text.split_once('-')?;
     let end = match to.trim() {
@@ -221,7 +220,6 @@ pub fn span_of(text: &str) -> Option<(u16, u16)> {
 impl Week {
     /// Returns the hours of each day from Monday, in minutes after midnight; invalid ones are left
     /// out.
-    #[must_use]
     pub fn pieces(&self) -> [Vec<(u16, u16)>; 7] {
         let hours: Vec<(u16, u16)> = self.hours.iter().filter_map(|text| span_of(text)).collect();
         let mut days: [Vec<(u16, u16)>; 7] = Default::default();

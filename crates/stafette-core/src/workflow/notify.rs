@@ -113,14 +113,12 @@ impl Default for Notify {
 
 impl Notify {
     /// True if at least one channel is set up.
-    #[must_use]
     pub fn is_heard(&self) -> bool {
         self.desktop || self.ntfy.is_some() || self.webhook.is_some()
     }
 }
 
 /// Parses a text such as `22:00` into minutes after midnight.
-#[must_use]
 pub fn minutes_of(text: &str) -> Option<u16> {
     let (hours, minutes) = text.split_once(':')?;
     let number = |text: &str, below: u16| {

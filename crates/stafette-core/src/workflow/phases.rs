@@ -50,7 +50,6 @@ fn three() -> u32 {
 
 impl PhaseStep {
     /// Returns the kind of phase that its agents are asked for.
-    #[must_use]
     pub fn asked(&self) -> Phase {
         match self.phase {
             Phase::Parallel => self.part,
@@ -80,7 +79,6 @@ pub enum Rule {
 
 impl Rule {
     /// Returns the number of parts that have to succeed out of `total`.
-    #[must_use]
     pub fn needed(self, total: usize) -> usize {
         match self {
             Rule::All => total,

@@ -41,7 +41,6 @@ pub struct Trigger {
 
 impl Trigger {
     /// True if the name can be part of an address.
-    #[must_use]
     pub fn is_named_well(&self) -> bool {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         (1..=64).contains(&self.name.len()) && self.name.chars().all(plain)

@@ -81,7 +81,6 @@ impl Default for Weights {
 
 impl Weights {
     /// Returns the weight of a term.
-    #[must_use]
     pub fn of(&self, term: Term) -> f64 {
         match term {
             Term::Benefit => self.benefit,

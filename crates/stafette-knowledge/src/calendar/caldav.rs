@@ -70,9 +70,6 @@ impl CalDav {
     }
 
     /// Returns the URL of the calendar itself.
-    ///
-    /// # Errors
-    /// If it cannot be found.
     pub async fn address(&self) -> Result<String, CalendarError> {
         self.collection().await.map(ToString::to_string)
     }

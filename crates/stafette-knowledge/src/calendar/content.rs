@@ -43,7 +43,6 @@ impl Property {
     }
 
     /// Returns the value of a parameter.
-    #[must_use]
     pub fn param(&self, name: &str) -> Option<&str> {
         self.params.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
@@ -100,7 +99,6 @@ impl Component {
     }
 
     /// Returns the first property with this name.
-    #[must_use]
     pub fn property(&self, name: &str) -> Option<&Property> {
         self.properties.iter().find(|property| property.name == name)
     }
@@ -111,7 +109,6 @@ impl Component {
     }
 
     /// Returns the unescaped text of a property.
-    #[must_use]
     pub fn text(&self, name: &str) -> Option<String> {
         self.property(name).map(|property| unescape(&property.value))
     }
@@ -125,7 +122,6 @@ impl Component {
     }
 
     /// Writes the component, folded at 75 bytes and with the line ends that the standard requires.
-    #[must_use]
     pub fn print(&self) -> String {
         let mut out = String::new();
         self.write(&mut out);
@@ -215,7 +211,6 @@ fn fold(line: &str, out: &mut String) {
 }
 
 /// Escapes text for use as a value.
-#[must_use]
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -230,7 +225,6 @@ pub fn escape(text: &str) -> String {
 }
 
 /// Turns an escaped value back into text.
-#[must_use]
 pub fn unescape(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     let mut chars = value.chars();

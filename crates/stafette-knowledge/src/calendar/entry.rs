@@ -10,7 +10,6 @@ use crate::graph::NodeKey;
 pub const TASK: &str = "X-STAFETTE-TASK";
 
 /// Returns the name of a new entry, made from the id of its event.
-#[must_use]
 pub fn name(uid: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '@');
     let uid: String = uid.chars().map(|c| if plain(c) { c } else { '-' }).take(190).collect();
@@ -18,7 +17,6 @@ pub fn name(uid: &str) -> String {
 }
 
 /// Returns the iCalendar text of a new entry.
-#[must_use]
 pub fn event(
     uid: &str,
     title: &str,
@@ -49,9 +47,6 @@ pub fn event(
 }
 
 /// Returns the same entry at another time; everything else in it stays.
-///
-/// # Errors
-/// If the text cannot be read.
 pub fn moved(text: &str, start: Time, end: Time, now: Time) -> Result<String, ContentError> {
     let mut calendar = Component::parse(text)?;
     let event = calendar.components.iter_mut().find(|part| part.name == "VEVENT");

@@ -26,9 +26,6 @@ type Answer<T> = Result<T, CalendarError>;
 
 impl Folder {
     /// Opens the calendar in this folder, which is created if it is missing.
-    ///
-    /// # Errors
-    /// If the folder cannot be created.
     pub fn open(path: &Path) -> Answer<Self> {
         fs::create_dir_all(path).map_err(|error| failed(&error))?;
         Ok(Folder { path: path.to_owned(), turn: Arc::default() })

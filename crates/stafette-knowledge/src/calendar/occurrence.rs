@@ -53,7 +53,6 @@ pub struct Agenda {
 }
 
 /// Returns what takes place between two moments. Events without a zone are read in `home`.
-#[must_use]
 pub fn agenda(entries: &[Entry], from: Time, to: Time, home: &TimeZone) -> Agenda {
     let mut agenda = Agenda::default();
     for entry in entries {
@@ -274,7 +273,6 @@ pub enum Drift {
 }
 
 /// Returns the planned blocks that were moved or deleted in the calendar.
-#[must_use]
 pub fn drifts(planned: &[Occurrence], now: &[Occurrence]) -> Vec<Drift> {
     let drift = |planned: &Occurrence| {
         let same = |found: &&Occurrence| {

@@ -33,19 +33,16 @@ impl Chain {
     }
 
     /// Returns the blocks of the chain.
-    #[must_use]
     pub fn blocks(&self) -> &[Proposal] {
         &self.blocks
     }
 
     /// Returns the last predecessor that ends only after the block has begun.
-    #[must_use]
     pub fn ahead_of(&self, block: &Proposal) -> Option<&Proposal> {
         self.first(block).filter(|first| first.end > block.start)
     }
 
     /// Returns the blocks that would move along with this one if necessary.
-    #[must_use]
     pub fn behind(&self, block: &Proposal, free: fn(Stand) -> bool) -> Vec<&Proposal> {
         let mut found = self.waiting(block);
         found.retain(|one| free(one.state));
@@ -82,7 +79,6 @@ impl Chain {
     /// Finds another place for a block, not earlier than it was: preferably one where no other
     /// block has to move, otherwise with the blocks that wait for it after it. The block comes
     /// first.
-    #[must_use]
     pub fn elsewhere(
         &self,
         block: &Proposal,

@@ -34,7 +34,6 @@ pub enum Stand {
 
 impl Stand {
     /// Returns the word that is stored.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Stand::Proposed => "proposed",
@@ -47,19 +46,16 @@ impl Stand {
     }
 
     /// True if nothing else may take place at that time.
-    #[must_use]
     pub fn holds_time(self) -> bool {
         matches!(self, Stand::Proposed | Stand::Accepted | Stand::Written | Stand::Moved)
     }
 
     /// True if a person approved that time.
-    #[must_use]
     pub fn is_agreed(self) -> bool {
         matches!(self, Stand::Accepted | Stand::Written | Stand::Moved)
     }
 
     /// True if the calendar should contain it.
-    #[must_use]
     pub fn is_in_calendar(self) -> bool {
         matches!(self, Stand::Written | Stand::Moved)
     }
@@ -107,7 +103,6 @@ pub struct Proposal {
 
 impl Proposal {
     /// Converts the proposal to a plain block.
-    #[must_use]
     pub fn block(&self) -> Block {
         Block {
             task: self.task.clone(),
@@ -118,7 +113,6 @@ impl Proposal {
     }
 
     /// Converts the proposal to an occurrence.
-    #[must_use]
     pub fn occurrence(&self) -> Occurrence {
         Occurrence {
             entry: self.entry.clone(),

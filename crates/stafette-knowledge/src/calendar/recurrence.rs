@@ -158,7 +158,6 @@ impl Rule {
 
     /// Returns the dates from `start` on, in order, until `end` or until there are `limit` of them.
     /// The rule's `UNTIL` is compared in the local time of `start`.
-    #[must_use]
     pub fn expand(&self, start: &When, end: DateTime, limit: usize) -> Vec<DateTime> {
         let first = start.civil();
         let last = self.last(start).map_or(end, |until| until.min(end));

@@ -364,7 +364,6 @@ fn pieces(rooms: &[Span], length: i64, week: &Week) -> (Vec<(i64, i64)>, i64) {
 
 /// Returns the first event that a block would overlap. Approving a block checks this against the
 /// calendar as it is then.
-#[must_use]
 pub fn overlap<'a>(block: &Block, busy: &'a [Occurrence]) -> Option<&'a Occurrence> {
     busy.iter().find(|event| event.busy && event.start < block.end && block.start < event.end)
 }

@@ -18,7 +18,6 @@ pub enum When {
 
 impl When {
     /// Returns the local date and time.
-    #[must_use]
     pub fn civil(&self) -> DateTime {
         match self {
             When::Day(date) => date.to_datetime(Clock::midnight()),
@@ -27,7 +26,6 @@ impl When {
     }
 
     /// Returns the same kind of value at another local time.
-    #[must_use]
     pub fn at(&self, civil: DateTime) -> When {
         match self {
             When::Day(_) => When::Day(civil.date()),
@@ -37,7 +35,6 @@ impl When {
 
     /// Returns the moment; days and local times without a zone are read in `home`. A time skipped
     /// by a clock change uses the offset before it; of a time that occurs twice, the first counts.
-    #[must_use]
     pub fn moment(&self, home: &TimeZone) -> Time {
         let zone = match self {
             When::Clock(_, Some(zone)) => zone,
@@ -122,7 +119,6 @@ impl Zones {
 }
 
 /// Reads `20260301`, `20260301T090000` or `20260301T090000Z`.
-#[must_use]
 pub fn when(value: &str, zone: Option<&TimeZone>) -> Option<When> {
     let number = |text: &str| {
         text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<i16>().ok()).flatten()
@@ -175,7 +171,6 @@ fn fixed(zone: &Component) -> Option<TimeZone> {
 }
 
 /// Formats a moment in UTC as an iCalendar value.
-#[must_use]
 pub fn utc(moment: Time) -> String {
     let moment = Timestamp::from_millisecond(moment.0).unwrap_or(Timestamp::UNIX_EPOCH);
     moment.strftime("%Y%m%dT%H%M%SZ").to_string()

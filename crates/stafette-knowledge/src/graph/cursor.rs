@@ -23,7 +23,6 @@ pub enum Cursor {
 
 impl Cursor {
     /// Returns the position after this page; `None` after the last link.
-    #[must_use]
     pub fn next(&self, page: &[Record]) -> Option<Cursor> {
         match (page.last(), self) {
             (Some(Record::Node(node)), _) => Some(Cursor::AfterNode(node.key())),

@@ -38,7 +38,6 @@ impl Label {
     ];
 
     /// Returns the name that is stored.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Label::Decision => "Decision",
@@ -51,7 +50,6 @@ impl Label {
     }
 
     /// Parses the stored name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|label| label.as_str() == name)
     }
@@ -231,7 +229,6 @@ pub enum Entity {
 
 impl Entity {
     /// Returns the key of the node.
-    #[must_use]
     pub fn key(&self) -> NodeKey {
         let (label, id) = match self {
             Entity::Decision(node) => (Label::Decision, &node.id),

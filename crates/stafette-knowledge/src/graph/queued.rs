@@ -70,9 +70,6 @@ impl Queued {
     }
 
     /// Returns the health of the connection.
-    ///
-    /// # Errors
-    /// If the queue cannot be read.
     pub async fn condition(&self) -> Result<Condition, GraphError> {
         let (waiting, set_aside) = self.queue.count().await?;
         let why = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -82,9 +79,6 @@ impl Queued {
     }
 
     /// Returns the batches that were refused when their turn came, oldest first.
-    ///
-    /// # Errors
-    /// If the queue cannot be read.
     pub async fn set_aside(&self) -> Result<Vec<SetAside>, GraphError> {
         self.queue.set_aside_ones().await
     }

@@ -43,7 +43,6 @@ impl Relation {
     ];
 
     /// Returns the name that is stored.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Relation::Serves => "SERVES",
@@ -58,13 +57,11 @@ impl Relation {
     }
 
     /// Parses the stored name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|relation| relation.as_str() == name)
     }
 
     /// True if the relation may join nodes of these labels.
-    #[must_use]
     pub fn joins(self, from: Label, to: Label) -> bool {
         use Label::{Decision, Discussion, Goal, Handoff, Insight, Task};
         match self {

@@ -14,7 +14,6 @@ const FURTHEST: f64 = 4.0;
 type Sample<'a> = (f64, &'a NodeKey);
 
 /// Returns everything that holds, the most certain first. The result is deterministic.
-#[must_use]
 pub fn detect(observations: &[Observation], limits: &Limits) -> Vec<Insight> {
     let mut found = Vec::new();
     found.extend(estimates(observations, limits));

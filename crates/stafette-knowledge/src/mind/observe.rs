@@ -10,7 +10,6 @@ use crate::graph::NodeKey;
 
 /// Returns the steps and rounds of one run, in the order in which they ended. Open handoffs count
 /// for nothing yet.
-#[must_use]
 pub fn observe(run: RunId, events: &[Recorded]) -> Vec<Observation> {
     let mut open: BTreeMap<HandoffId, Path> = BTreeMap::new();
     let mut rounds: BTreeMap<Path, (u32, HandoffId)> = BTreeMap::new();

@@ -108,13 +108,11 @@ impl Ledger {
     }
 
     /// Returns the version that is in force.
-    #[must_use]
     pub fn current(&self) -> &Version {
         self.versions.last().expect("a ledger is made with a version and never loses one")
     }
 
     /// Returns all versions, oldest first.
-    #[must_use]
     pub fn versions(&self) -> &[Version] {
         &self.versions
     }
@@ -163,7 +161,6 @@ impl Ledger {
     }
 
     /// Returns the version by which an insight is in force; rolling back to before it ends that.
-    #[must_use]
     pub fn in_force(&self, insight: &NodeKey) -> Option<u32> {
         let mut number = self.current().number;
         loop {

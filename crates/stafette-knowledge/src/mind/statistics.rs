@@ -3,7 +3,6 @@
 use super::Interval;
 
 /// Returns the mean and its interval, by Student's t; `None` for fewer than two samples.
-#[must_use]
 pub fn mean(samples: &[f64], level: f64) -> Option<(f64, Interval, f64)> {
     let n = samples.len() as f64;
     if samples.len() < 2 {
@@ -17,7 +16,6 @@ pub fn mean(samples: &[f64], level: f64) -> Option<(f64, Interval, f64)> {
 }
 
 /// Returns Wilson's interval for a share: it stays within 0 and 1 and is valid for few samples.
-#[must_use]
 pub fn wilson(hits: usize, of: usize, level: f64) -> Interval {
     if of == 0 {
         return Interval { low: 0.0, high: 1.0 };
@@ -32,7 +30,6 @@ pub fn wilson(hits: usize, of: usize, level: f64) -> Interval {
 
 /// Returns the difference of two shares with its interval, by Newcombe's method from two Wilson
 /// intervals.
-#[must_use]
 pub fn share_difference(a: (usize, usize), b: (usize, usize), level: f64) -> (f64, Interval) {
     let share = |(hits, of): (usize, usize)| if of == 0 { 0.0 } else { hits as f64 / of as f64 };
     let (p, q) = (share(a), share(b));
@@ -43,7 +40,6 @@ pub fn share_difference(a: (usize, usize), b: (usize, usize), level: f64) -> (f6
 }
 
 /// Returns the median of numbers that are not empty.
-#[must_use]
 pub fn median(samples: &[f64]) -> f64 {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -57,7 +53,6 @@ pub fn median(samples: &[f64]) -> f64 {
 
 /// Returns the ratio of two medians, its interval and the share of draws above 1, by bootstrap from
 /// both. The same seed gives the same draws.
-#[must_use]
 pub fn median_ratio(
     a: &[f64],
     b: &[f64],
@@ -89,7 +84,6 @@ pub fn median_ratio(
 }
 
 /// Returns the confidence that a value so many standard errors from zero is not zero.
-#[must_use]
 pub fn certainty(value: f64, error: f64) -> f64 {
     if error <= 0.0 {
         return if value == 0.0 { 0.0 } else { 1.0 };

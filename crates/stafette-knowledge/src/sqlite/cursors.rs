@@ -39,9 +39,6 @@ impl Cursors {
     }
 
     /// Returns the position of `name`; `None` before its first one.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
     pub async fn get(&self, name: &str) -> Result<Option<u64>, CursorError> {
         let name = name.to_owned();
         let read = move |conn: &rusqlite::Connection| {
@@ -55,9 +52,6 @@ impl Cursors {
     }
 
     /// Stores the position of `name`.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
     pub async fn set(&self, name: &str, position: u64) -> Result<(), CursorError> {
         let name = name.to_owned();
         let write = move |tx: &rusqlite::Transaction| {

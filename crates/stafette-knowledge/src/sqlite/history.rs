@@ -117,9 +117,6 @@ impl SqliteHistory {
     }
 
     /// Returns one thread.
-    ///
-    /// # Errors
-    /// If it does not exist.
     pub async fn thread(&self, id: &str) -> Result<Thread, HistoryError> {
         let id = id.to_owned();
         self.base.read(move |conn| find(conn, &id)).await

@@ -70,9 +70,6 @@ impl SqliteProposals {
     }
 
     /// Stores new proposals; existing ones stay as they are.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
     pub async fn add(&self, proposals: Vec<Proposal>) -> Result<(), ProposalError> {
         let write = move |tx: &Transaction| {
             for proposal in &proposals {
@@ -131,9 +128,6 @@ impl SqliteProposals {
     }
 
     /// Returns one proposal.
-    ///
-    /// # Errors
-    /// If it does not exist.
     pub async fn get(&self, id: &str) -> Result<Proposal, ProposalError> {
         let id = id.to_owned();
         let read = move |conn: &Connection| find(conn, &id)?.ok_or(ProposalError::None { id });
@@ -141,9 +135,6 @@ impl SqliteProposals {
     }
 
     /// Returns the proposals of one question, by time.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
     pub async fn of(&self, run: RunId, handoff: HandoffId) -> Result<Vec<Proposal>, ProposalError> {
         let (run, handoff) = (run.to_string(), handoff.to_string());
         let read = move |conn: &Connection| {
@@ -157,9 +148,6 @@ impl SqliteProposals {
     }
 
     /// Returns the proposals in a state, by time; the last ones, if there are too many.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
     pub async fn in_state(&self, state: Stand) -> Result<Vec<Proposal>, ProposalError> {
         let read = move |conn: &Connection| {
             let mut found = conn.prepare_cached(
@@ -172,9 +160,6 @@ impl SqliteProposals {
     }
 
     /// Returns the last proposals by time, in any state.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
     pub async fn last(&self) -> Result<Vec<Proposal>, ProposalError> {
         let read = move |conn: &Connection| {
             let mut found = conn.prepare_cached(
@@ -186,9 +171,6 @@ impl SqliteProposals {
     }
 
     /// Returns the proposals between two moments, by time; the last ones, if there are too many.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
     pub async fn between(&self, from: Time, to: Time) -> Result<Vec<Proposal>, ProposalError> {
         let read = move |conn: &Connection| {
             let mut found = conn.prepare_cached(

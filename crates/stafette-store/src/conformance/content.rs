@@ -6,7 +6,6 @@ use uuid::Uuid;
 use crate::{Batch, Entry, HandoffRow, RunRow, Snapshot, Store};
 
 /// Returns the id of the nth run.
-#[must_use]
 pub fn run(n: u64) -> RunId {
     // The differing digits are at both ends, as in a UUIDv7.
     RunId(Uuid::from_u128(u128::from(n) << 80 | 0x7 << 76 | 0x8 << 60 | u128::from(n)))
@@ -41,7 +40,6 @@ impl Story {
     }
 
     /// Returns the id of the run.
-    #[must_use]
     pub fn run(&self) -> RunId {
         self.row.run
     }
@@ -76,13 +74,11 @@ impl Story {
     }
 
     /// Returns a snapshot of the state so far.
-    #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot { seq: self.row.seq, body: format!(r#"{{"after":{}}}"#, self.row.seq) }
     }
 
     /// Returns the row of a handoff.
-    #[must_use]
     pub fn handoff(&self, id: u32, state: &str, question: bool) -> HandoffRow {
         HandoffRow {
             run: self.row.run,

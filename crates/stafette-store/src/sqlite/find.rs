@@ -39,9 +39,6 @@ pub struct SqliteFinder {
 impl SqliteFinder {
     /// Opens the index, and rebuilds it if it is missing, broken or of another version. `head` is
     /// the last position of the store: an index that is ahead of it belongs to another store.
-    ///
-    /// # Errors
-    /// When it cannot be created.
     pub fn open(path: &Path, head: u64) -> Result<Self, FindError> {
         let conn = match usable(path, head) {
             Ok(Some(conn)) => conn,

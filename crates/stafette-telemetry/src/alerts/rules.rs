@@ -6,7 +6,6 @@ use stafette_core::workflow::alerts::{AlertRules, Threshold};
 use super::{Condition, Severity};
 
 /// Returns a file of alerting rules.
-#[must_use]
 pub fn prometheus(rules: &AlertRules) -> String {
     let mut text = String::from("groups:\n  - name: stafette\n    rules:\n");
     for condition in Condition::ALL {

@@ -44,7 +44,6 @@ pub enum SendError {
 
 impl SendError {
     /// Returns true if another attempt would fail the same way.
-    #[must_use]
     pub fn is_final(&self) -> bool {
         match self {
             SendError::Address { .. } | SendError::NoVariable { .. } => true,
@@ -108,9 +107,6 @@ impl Receiver {
     }
 
     /// Sends spans and waits until they are accepted.
-    ///
-    /// # Errors
-    /// When the receiver does not accept them.
     pub async fn send(&self, spans: &Request) -> Result<(), SendError> {
         match tokio::time::timeout(PATIENCE, self.exchange(spans)).await {
             Ok(answer) => answer,

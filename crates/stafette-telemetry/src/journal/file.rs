@@ -42,7 +42,6 @@ impl Journal {
     }
 
     /// Returns the last position that has lines.
-    #[must_use]
     pub fn last(&self) -> u64 {
         self.last
     }
@@ -53,9 +52,6 @@ impl Journal {
     }
 
     /// Writes the lines of one position, unless they are there already.
-    ///
-    /// # Errors
-    /// When they cannot be written.
     pub fn write(&mut self, position: u64, lines: &[Value]) -> io::Result<()> {
         if position <= self.last || lines.is_empty() {
             return Ok(());

@@ -34,7 +34,6 @@ pub struct StoreTimes {
 }
 
 /// Returns the text that Prometheus scrapes.
-#[must_use]
 pub fn page(metrics: &Metrics, book: &Book, alerts: &Alerts, live: &Live) -> String {
     let mut page = Page::default();
     protocol(&mut page, metrics);

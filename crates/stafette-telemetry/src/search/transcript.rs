@@ -29,7 +29,6 @@ pub struct Shown {
 }
 
 /// Returns the text of a recording since offset `known`; `None` if there is no recording.
-#[must_use]
 pub fn shown_since(path: &Path, known: u64) -> Option<Shown> {
     let mut file = File::open(path).ok()?;
     let length = file.metadata().map_or(0, |file| file.len());

@@ -34,7 +34,6 @@ impl Request {
     }
 
     /// Returns the number of spans in the request.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
@@ -56,7 +55,6 @@ impl Request {
     }
 
     /// Returns the body to send.
-    #[must_use]
     pub fn body(&self) -> Vec<u8> {
         match self.protocol {
             Protocol::HttpProtobuf | Protocol::Grpc => protobuf(&self.spans),

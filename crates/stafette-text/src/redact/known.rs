@@ -104,7 +104,6 @@ const SECRET_NAMES: [&str; 16] = [
 ];
 
 /// True if a variable of this name holds a secret.
-#[must_use]
 pub fn is_secret_variable(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let is_one = |word: &str| {

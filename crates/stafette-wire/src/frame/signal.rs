@@ -93,7 +93,6 @@ pub struct NotACode {
 
 impl Code {
     /// Returns the code as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -175,7 +174,6 @@ fn handoff(frame: &Frame) -> Result<Handoff, BadSignal> {
 
 impl Handoff {
     /// Returns the stage that takes over.
-    #[must_use]
     pub fn to(&self) -> &str {
         match self {
             Handoff::Stage(to) | Handoff::Note(HandoffNote { to, .. }) => to,

@@ -139,14 +139,12 @@ impl PhaseResponse {
 }
 
 /// Returns the phase that an offer asks for, if it came as a phase request.
-#[must_use]
 pub fn asked<A: Default>(offer: &Offer<A>) -> Option<Phase> {
     let foreign = offer.foreign.as_ref().filter(|foreign| foreign.dialect == DIALECT)?;
     serde_json::from_value(foreign.fields.get("phase")?.clone()).ok()
 }
 
 /// Returns the phase response that a response came as; `None` if it came in another form.
-#[must_use]
 pub fn given(response: &Response) -> Option<PhaseResponse> {
     let foreign = response.foreign.as_ref().filter(|foreign| foreign.dialect == DIALECT)?;
     let phase = serde_json::from_value(foreign.fields.get("phase")?.clone()).ok()?;
@@ -154,7 +152,6 @@ pub fn given(response: &Response) -> Option<PhaseResponse> {
 }
 
 /// Returns the decision of a response that came as a phase response.
-#[must_use]
 pub fn decision(response: &Response) -> Option<Decision> {
     let foreign = response.foreign.as_ref().filter(|foreign| foreign.dialect == DIALECT)?;
     serde_json::from_value(foreign.fields.get("decision")?.clone()).ok()

@@ -13,7 +13,6 @@ use stafette_core::{AgentName, Millis, Party, Workflow};
 
 /// Checks a Markdown document against the gate; with a workflow, also its agents and its time
 /// limit.
-#[must_use]
 pub fn document(text: &str, workflow: Option<&Workflow>) -> Vec<GateItem> {
     let outline = Outline::of(text);
     let routes = Routes::of(&outline);

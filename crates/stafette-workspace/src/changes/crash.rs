@@ -12,7 +12,6 @@ pub fn arm(after: i64) {
 }
 
 /// Returns the number of points left; used to count them.
-#[must_use]
 pub fn left() -> i64 {
     LEFT.load(Ordering::SeqCst)
 }

@@ -25,7 +25,6 @@ const MARK: &str = "STAFETTE_VALIDATES";
 
 /// Returns the variable that every command of a project carries. A command that outlives the
 /// process that started it would keep writing where others work by now; the mark finds it.
-#[must_use]
 pub fn mark(project: &Path) -> String {
     format!("{MARK}={}", project.display())
 }

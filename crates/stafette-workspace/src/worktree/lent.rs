@@ -42,7 +42,6 @@ struct Made {
 impl Worktree {
     /// Returns the folder with what lies over the shared folders in its agent's sandbox: `objects`,
     /// `heads` and `logs`, and `shared` for the shared objects.
-    #[must_use]
     pub fn lent(&self) -> PathBuf {
         self.place.own.join(LENT)
     }

@@ -154,7 +154,6 @@ impl Purse {
 
     /// Returns the expected cost of each agent after this run: the earlier forecast, and the most
     /// that it has used here.
-    #[must_use]
     pub fn learned(&self) -> BTreeMap<String, Forecast> {
         let mut known = self.forecasts.clone().unwrap_or_default();
         for (name, account) in self.agents.iter().filter(|(_, account)| account.finished > 0) {

@@ -106,7 +106,6 @@ pub enum Refusal {
 
 impl Refusal {
     /// Returns the refusal in the contract's words, where it has some.
-    #[must_use]
     pub fn headline(&self) -> &'static str {
         match self {
             Refusal::TooLarge { .. } => "Payload too large",
@@ -124,7 +123,6 @@ impl Refusal {
     }
 
     /// Returns the explanation, with names and numbers.
-    #[must_use]
     pub fn detail(&self) -> String {
         match self {
             Refusal::TooLarge { bytes, limit } => {
@@ -168,7 +166,6 @@ impl Refusal {
     }
 
     /// True if the refusal is about a cycle.
-    #[must_use]
     pub fn is_circular(&self) -> bool {
         matches!(self, Refusal::Repeated { .. } | Refusal::Cycle { .. })
     }
@@ -179,7 +176,6 @@ impl Refusal {
     }
 
     /// Returns the answer for the proposer.
-    #[must_use]
     pub fn response(&self) -> Response {
         Response { recommendations: vec![self.detail()], ..Response::failed(self.headline()) }
     }

@@ -7,7 +7,6 @@ use crate::{Event, Handoff, HandoffId, Response, Run, TeamEvent, TurnResult};
 
 impl Run {
     /// True if a blind vote is open.
-    #[must_use]
     pub fn votes_blindly(&self) -> bool {
         let (Some(rules), Some(council)) = (&self.workflow.council, self.team.council.as_deref())
         else {
@@ -96,7 +95,6 @@ impl Run {
     }
 
     /// Returns the council without confidential data.
-    #[must_use]
     pub fn shown_council(&self) -> Option<Council> {
         let mut council = self.team.council.as_deref()?.clone();
         if self.votes_blindly() {

@@ -142,13 +142,11 @@ impl Council {
     }
 
     /// Returns the number of turns that a member has used.
-    #[must_use]
     pub fn turns_of(&self, member: &AgentName) -> u32 {
         self.positions.get(member).map_or(0, |position| position.turns)
     }
 
     /// Returns the last signal of each member that gave one.
-    #[must_use]
     pub fn signals(&self) -> BTreeMap<AgentName, Stance> {
         let given =
             |(name, position): (&AgentName, &Position)| Some((name.clone(), position.signal?));
@@ -272,7 +270,6 @@ impl Council {
 
 impl Verdict {
     /// Describes all positions in one line.
-    #[must_use]
     pub fn standing(&self) -> String {
         let for_it = self.signals.iter().filter(|(_, signal)| **signal == Stance::Agree);
         let mut said: Vec<String> = for_it.map(|(name, _)| format!("{name} agrees")).collect();

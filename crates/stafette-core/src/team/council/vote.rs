@@ -40,7 +40,6 @@ impl Stance {
         [Stance::Building, Stance::Agree, Stance::Disagree, Stance::Abstain];
 
     /// Returns the stance as it is written on the wire.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Stance::Building => "building",

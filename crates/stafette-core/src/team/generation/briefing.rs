@@ -17,7 +17,6 @@ const MEASURES: [(usize, usize); 7] =
     [(400, 12), (240, 10), (160, 8), (100, 6), (60, 4), (30, 3), (12, 1)];
 
 /// Returns the briefing: every section, in at most [`BRIEFING`] bytes.
-#[must_use]
 pub fn briefing(context: &OrchestratorContext) -> String {
     let mut last = String::new();
     for (length, items) in MEASURES {
@@ -109,7 +108,6 @@ fn word(value: &impl serde::Serialize) -> String {
 }
 
 /// Summarises a generation in a few sentences.
-#[must_use]
 pub fn narrative(run: &Run) -> String {
     let number = run.team.lineage.as_ref().map_or(1, |lineage| lineage.number);
     let topic = run.team.council.as_ref().map_or(&run.request, |council| &council.topic);

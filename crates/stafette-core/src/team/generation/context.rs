@@ -19,7 +19,6 @@ use crate::wire::scalar::{Measure, Stamp};
 use crate::{Fields, Run, Time, Usd};
 
 /// Returns the state of a team, from a run and the changes of its generations.
-#[must_use]
 pub fn context(
     run: &Run,
     changes: &[CodeChange],
@@ -172,7 +171,6 @@ pub struct Imported {
 
 /// Continues from a context, by any orchestrator. Fields without a counterpart here are kept and
 /// exported again.
-#[must_use]
 pub fn import(context: &OrchestratorContext, now: Time) -> Imported {
     let money = |measure: &Measure| Usd::from_dollars(measure.get()).unwrap_or_default();
     let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);

@@ -87,7 +87,6 @@ impl Next {
 }
 
 /// Returns the next step for the current state of a run, ended or not.
-#[must_use]
 pub fn next(run: &Run, changes: &ChangeCounts) -> Next {
     use NextActionType::{ApplyChanges, ContinueDiscussion, ManualReview, RestartWithNewCode};
     let phase = run

@@ -274,7 +274,6 @@ impl Phases {
     }
 
     /// Returns the tokens that summaries have saved so far.
-    #[must_use]
     pub fn saving(&self) -> Saving {
         self.hops.iter().fold(Saving::default(), |sum, hop| Saving {
             raw: sum.raw.saturating_add(hop.saving.raw),

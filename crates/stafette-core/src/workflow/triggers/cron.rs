@@ -98,13 +98,11 @@ impl Cron {
 
     /// True if the hours are counted as they elapse (`*`, `*/2`), so that a change of the clock
     /// neither skips nor repeats one.
-    #[must_use]
     pub fn is_by_the_hour(&self) -> bool {
         self.every
     }
 
     /// True if it occurs on this day.
-    #[must_use]
     pub fn comes_on(&self, date: Date) -> bool {
         let number = |n: i8| u32::try_from(n).unwrap_or(0);
         let day = has(self.days, number(date.day()));
@@ -114,7 +112,6 @@ impl Cron {
     }
 
     /// True if it occurs at this minute.
-    #[must_use]
     pub fn comes_at(&self, moment: DateTime) -> bool {
         let number = |n: i8| u32::try_from(n).unwrap_or(0);
         has(self.minutes, number(moment.minute()))

@@ -62,7 +62,6 @@ impl Template {
     }
 
     /// True if it needs a payload.
-    #[must_use]
     pub fn wants_payload(&self) -> bool {
         self.0.iter().any(|part| matches!(part, Part::Payload(_)))
     }
