@@ -7,6 +7,10 @@ use crate::team::Inheritance;
 use crate::team::change::Hand;
 use crate::{Input, PrintedFrame, TeamInput};
 
+redact! {
+    Claim { clean: reason; keep: holder, turn, patterns, mode, lease }
+}
+
 impl Redact for Input {
     fn redact(&mut self, redactor: &Redactor) {
         match self {
@@ -110,12 +114,5 @@ impl Redact for Ask {
             | Ask::Clear { run: _, keep: _ }
             | Ask::Tick => {}
         }
-    }
-}
-
-impl Redact for Claim {
-    fn redact(&mut self, redactor: &Redactor) {
-        let Claim { holder: _, turn: _, patterns: _, mode: _, lease: _, reason } = self;
-        reason.redact(redactor);
     }
 }
