@@ -10,6 +10,27 @@ use crate::run::{
 };
 use crate::{TeamEvent, Time};
 
+/// Gives an enum of events their names, as they are stored; what one of its variants wraps has
+/// names of its own.
+macro_rules! stored_names {
+    ($type:ident: $($variant:ident $name:literal,)+ $(; $inner:ident)?) => {
+        impl $type {
+            /// The names of the variants.
+            pub(crate) const NAMES: &[&str] = &[$($name),+];
+
+            /// Returns the event's name as it is stored.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $($type::$variant(_) => $name,)+
+                    $($type::$inner(event) => event.name(),)?
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use stored_names;
+
 /// An event of a run. One variant per transition; each is defined, decided and applied in the file
 /// of its own name under `run/`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -52,85 +73,46 @@ pub enum Event {
     Team(TeamEvent),
 }
 
+stored_names! { Event:
+    RunCreated "run_created",
+    RunForked "run_forked",
+    RunAdopted "run_adopted",
+    RunPaused "run_paused",
+    RunUnpaused "run_unpaused",
+    RunFinished "run_finished",
+    HandoffAdmitted "handoff_admitted",
+    HandoffRefused "handoff_refused",
+    HandoffBlocked "handoff_blocked",
+    HandoffResumed "handoff_resumed",
+    HandoffClosed "handoff_closed",
+    InputsAssessed "inputs_assessed",
+    TurnOrdered "turn_ordered",
+    ReceiptGiven "receipt_given",
+    TurnTaken "turn_taken",
+    SessionChanged "session_changed",
+    PermitGiven "permit_given",
+    TurnTold "turn_told",
+    LeaseRenewed "lease_renewed",
+    TurnFinished "turn_finished",
+    TurnFailed "turn_failed",
+    RetryScheduled "retry_scheduled",
+    HandoffParked "handoff_parked",
+    HandoffOverdue "handoff_overdue",
+    LateResultKept "late_result_kept",
+    RecoveryChosen "recovery_chosen",
+    QuestionAnswered "question_answered",
+    QuestionPostponed "question_postponed",
+    BudgetReached "budget_reached",
+    BudgetRaised "budget_raised",
+    AlertRaised "alert_raised",
+    FrameIgnored "frame_ignored",
+    ; Team
+}
+
 impl Event {
     /// Returns the names of all events.
     pub fn names() -> impl Iterator<Item = &'static str> + Clone {
-        Self::NAMES.into_iter().chain(TeamEvent::NAMES)
-    }
-
-    /// The names of the kernel's own events.
-    const NAMES: [&str; 32] = [
-        "run_created",
-        "run_forked",
-        "run_adopted",
-        "run_paused",
-        "run_unpaused",
-        "run_finished",
-        "handoff_admitted",
-        "handoff_refused",
-        "handoff_blocked",
-        "handoff_resumed",
-        "handoff_closed",
-        "inputs_assessed",
-        "turn_ordered",
-        "receipt_given",
-        "turn_taken",
-        "session_changed",
-        "permit_given",
-        "turn_told",
-        "lease_renewed",
-        "turn_finished",
-        "turn_failed",
-        "retry_scheduled",
-        "handoff_parked",
-        "handoff_overdue",
-        "late_result_kept",
-        "recovery_chosen",
-        "question_answered",
-        "question_postponed",
-        "budget_reached",
-        "budget_raised",
-        "alert_raised",
-        "frame_ignored",
-    ];
-
-    /// Returns the event's name as it is stored.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Event::RunCreated(_) => "run_created",
-            Event::RunForked(_) => "run_forked",
-            Event::RunAdopted(_) => "run_adopted",
-            Event::RunPaused(_) => "run_paused",
-            Event::RunUnpaused(_) => "run_unpaused",
-            Event::RunFinished(_) => "run_finished",
-            Event::HandoffAdmitted(_) => "handoff_admitted",
-            Event::HandoffRefused(_) => "handoff_refused",
-            Event::HandoffBlocked(_) => "handoff_blocked",
-            Event::HandoffResumed(_) => "handoff_resumed",
-            Event::HandoffClosed(_) => "handoff_closed",
-            Event::InputsAssessed(_) => "inputs_assessed",
-            Event::TurnOrdered(_) => "turn_ordered",
-            Event::ReceiptGiven(_) => "receipt_given",
-            Event::TurnTaken(_) => "turn_taken",
-            Event::SessionChanged(_) => "session_changed",
-            Event::PermitGiven(_) => "permit_given",
-            Event::TurnTold(_) => "turn_told",
-            Event::LeaseRenewed(_) => "lease_renewed",
-            Event::TurnFinished(_) => "turn_finished",
-            Event::TurnFailed(_) => "turn_failed",
-            Event::RetryScheduled(_) => "retry_scheduled",
-            Event::HandoffParked(_) => "handoff_parked",
-            Event::HandoffOverdue(_) => "handoff_overdue",
-            Event::LateResultKept(_) => "late_result_kept",
-            Event::RecoveryChosen(_) => "recovery_chosen",
-            Event::QuestionAnswered(_) => "question_answered",
-            Event::QuestionPostponed(_) => "question_postponed",
-            Event::BudgetReached(_) => "budget_reached",
-            Event::BudgetRaised(_) => "budget_raised",
-            Event::AlertRaised(_) => "alert_raised",
-            Event::FrameIgnored(_) => "frame_ignored",
-            Event::Team(event) => event.name(),
-        }
+        Self::NAMES.iter().chain(TeamEvent::NAMES).copied()
     }
 
     /// Returns the handoff that the event is about, if any.

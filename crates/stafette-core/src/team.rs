@@ -282,47 +282,25 @@ pub enum TeamEvent {
     GenerationHandedOver(Box<generation::hand_over::GenerationHandedOver>),
 }
 
+crate::event::stored_names! { TeamEvent:
+    PhaseBegun "phase_begun",
+    PhaseEnded "phase_ended",
+    TurnMeasured "turn_measured",
+    ChangeProposed "change_proposed",
+    ChangeCommented "change_commented",
+    ChangeReturned "change_returned",
+    ChangeOrdered "change_ordered",
+    ChangeSettled "change_settled",
+    OrderDone "order_done",
+    CouncilOpened "council_opened",
+    CouncilHeard "council_heard",
+    CouncilConcluded "council_concluded",
+    CouncilReopened "council_reopened",
+    NoteLeft "note_left",
+    GenerationHandedOver "generation_handed_over",
+}
+
 impl TeamEvent {
-    /// The names of all variants.
-    pub const NAMES: [&str; 15] = [
-        "phase_begun",
-        "phase_ended",
-        "turn_measured",
-        "change_proposed",
-        "change_commented",
-        "change_returned",
-        "change_ordered",
-        "change_settled",
-        "order_done",
-        "council_opened",
-        "council_heard",
-        "council_concluded",
-        "council_reopened",
-        "note_left",
-        "generation_handed_over",
-    ];
-
-    /// Returns the event's name as it is stored.
-    pub fn name(&self) -> &'static str {
-        match self {
-            TeamEvent::PhaseBegun(_) => "phase_begun",
-            TeamEvent::PhaseEnded(_) => "phase_ended",
-            TeamEvent::TurnMeasured(_) => "turn_measured",
-            TeamEvent::ChangeProposed(_) => "change_proposed",
-            TeamEvent::ChangeCommented(_) => "change_commented",
-            TeamEvent::ChangeReturned(_) => "change_returned",
-            TeamEvent::ChangeOrdered(_) => "change_ordered",
-            TeamEvent::ChangeSettled(_) => "change_settled",
-            TeamEvent::OrderDone(_) => "order_done",
-            TeamEvent::CouncilOpened(_) => "council_opened",
-            TeamEvent::CouncilHeard(_) => "council_heard",
-            TeamEvent::CouncilConcluded(_) => "council_concluded",
-            TeamEvent::CouncilReopened(_) => "council_reopened",
-            TeamEvent::NoteLeft(_) => "note_left",
-            TeamEvent::GenerationHandedOver(_) => "generation_handed_over",
-        }
-    }
-
     /// Returns the handoff that the event is about, if any.
     pub fn handoff(&self) -> Option<HandoffId> {
         match self {
