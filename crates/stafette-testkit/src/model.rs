@@ -2,16 +2,19 @@
 
 mod ask;
 mod completions;
+mod generation;
 mod journal;
 mod messages;
 mod responses;
 mod script;
+mod toolbox;
 mod wire;
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -42,7 +45,7 @@ const BODY: usize = 16 * 1024 * 1024;
 const STALL: Duration = Duration::from_secs(300);
 
 /// Headers that contain keys.
-const KEYS: [&str; 3] = ["authorization", "x-api-key", "cookie"];
+const KEYS: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", "cookie"];
 
 /// Headers in which agents name their conversation.
 const SESSIONS: [&str; 2] = ["x-claude-code-session-id", "session-id"];
@@ -154,6 +157,7 @@ async fn handle(State(mind): State<Arc<Mind>>, request: Request) -> Response<Bod
         (&Method::POST, "/v1/messages") => Some(messages::ask(&body, session)),
         (&Method::POST, "/v1/responses") => Some(responses::ask(&body, session)),
         (&Method::POST, "/v1/chat/completions") => Some(completions::ask(&body)),
+        (&Method::POST, path) => generation_target(path).map(|at| generation::ask(&body, at)),
         _ => None,
     };
     let number = mind.count.fetch_add(1, Ordering::Relaxed);
@@ -184,16 +188,16 @@ async fn handle(State(mind): State<Arc<Mind>>, request: Request) -> Response<Bod
 
 impl Mind {
     fn answer(&self, ask: &Ask, number: usize, body: &Value) -> (Outcome, Answer, Duration) {
-        if ask.aside {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        if ask.aside || memory.script.is_aside(ask) {
             return (Outcome::Aside, say(ask, &Reply::text("Work"), number), Duration::ZERO);
         }
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let reply = memory
             .choose(ask)
-            .and_then(|rule| Some((rule, memory.script.rules.get(rule)?.reply(ask.step)?.clone())));
+            .and_then(|rule| Some((rule, memory.script.rules.get(rule)?.reply(ask)?.clone())));
         match reply {
             Some((rule, reply)) => {
-                let reply = reply.in_folder(|| printed_folder(body));
+                let reply = reply.with_tools(ask).in_folder(|| printed_folder(body));
                 (Outcome::Rule(rule), say(ask, &reply, number), reply.pause)
             }
             None => {
@@ -222,14 +226,26 @@ impl Memory {
     }
 }
 
-/// Returns the folder that a command of the agent printed last as `FOLDER=PATH`; its own if none did.
+/// Returns the folder that a command of the agent printed last as `FOLDER=PATH`. If none did, it is the
+/// first working tree that the agent speaks of.
 fn printed_folder(body: &Value) -> String {
     let text = body.to_string();
-    let plain = |c: &char| c.is_ascii_alphanumeric() || "/._-".contains(*c);
-    let paths = text.rsplit("FOLDER=").map(|rest| rest.chars().take_while(plain).collect());
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    let path = |rest: &str| rest.chars().take_while(|c| is_plain(*c)).collect::<String>();
     // The command itself is in the request as well.
-    let found = paths.into_iter().find(|path: &String| path.starts_with('/'));
-    found.unwrap_or_else(|| ".".to_owned())
+    let mut printed = text.rsplit("FOLDER=").map(path).filter(|path| path.starts_with('/'));
+    let mut spoken = text
+        .split(|c| !is_plain(c))
+        .filter(|path| path.starts_with('/') && Path::new(path).join(".git").exists())
+        .map(|path| path.trim_end_matches('/').to_owned());
+    printed.next().or_else(|| spoken.next()).unwrap_or_else(|| ".".to_owned())
+}
+
+/// Returns `NAME:METHOD` of a path that asks a model of the Gemini API for an answer.
+fn generation_target(path: &str) -> Option<&str> {
+    let target = path.strip_prefix("/v1beta/models/")?;
+    let answers = [":generateContent", ":streamGenerateContent"];
+    answers.iter().any(|method| target.ends_with(method)).then_some(target)
 }
 
 fn say(ask: &Ask, reply: &Reply, number: usize) -> Answer {
@@ -237,6 +253,7 @@ fn say(ask: &Ask, reply: &Reply, number: usize) -> Answer {
         Dialect::Messages => messages::answer(ask, reply, number),
         Dialect::Responses => responses::answer(ask, reply, number),
         Dialect::Completions => completions::answer(ask, reply, number),
+        Dialect::Generation => generation::answer(ask, reply),
     }
 }
 
@@ -246,6 +263,7 @@ fn refuse(ask: Option<&Ask>, message: &str) -> Answer {
     match ask.map(|ask| ask.dialect) {
         Some(Dialect::Messages) => messages::failure(400, kind, message),
         Some(Dialect::Responses) => responses::failure(400, kind, message),
+        Some(Dialect::Generation) => generation::failure(400, "INVALID_ARGUMENT", message),
         Some(Dialect::Completions) | None => completions::failure(400, kind, message),
     }
 }
@@ -254,6 +272,9 @@ fn refuse(ask: Option<&Ask>, message: &str) -> Answer {
 fn service(method: &Method, path: &str, length: usize) -> (Outcome, Answer) {
     let answer = match (method, path) {
         (&Method::POST, "/v1/messages/count_tokens") => json!({ "input_tokens": length / 4 }),
+        (&Method::POST, path) if path.ends_with(":countTokens") => {
+            json!({ "totalTokens": length / 4 })
+        }
         (&Method::GET, "/v1/models") => {
             let model = json!({ "id": "scripted", "type": "model", "object": "model" });
             json!({ "object": "list", "data": [model], "models": [], "has_more": false })

@@ -110,7 +110,12 @@ impl Agent {
                 vec![key("OPENAI_API_KEY")]
             }
             Agent::Gemini => {
-                vec![("GOOGLE_GEMINI_BASE_URL", url.to_owned()), key("GEMINI_API_KEY")]
+                // Whoever has a key has said once that it is to be used.
+                let chosen = "{\"security\": {\"auth\": {\"selectedType\": \"gemini-api-key\"}}}";
+                write(&home.join(".gemini/settings.json"), chosen)?;
+                // Without a model it asks another one which to take.
+                let model = ("GEMINI_MODEL", "gemini-2.5-pro".to_owned());
+                vec![model, ("GOOGLE_GEMINI_BASE_URL", url.to_owned()), key("GEMINI_API_KEY")]
             }
             Agent::Opencode => {
                 let settings = format!(
@@ -135,7 +140,8 @@ impl Agent {
             ],
             Agent::Aider => vec![
                 ("OPENAI_API_BASE", format!("{url}/v1")),
-                ("AIDER_MODEL", "openai/scripted".to_owned()),
+                // One that it lets edit parts of a file and suggest commands.
+                ("AIDER_MODEL", "openai/gpt-4o".to_owned()),
                 key("OPENAI_API_KEY"),
             ],
         })

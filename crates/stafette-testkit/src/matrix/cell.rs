@@ -175,7 +175,9 @@ impl Cell {
             std::thread::park_timeout(LOOK);
         }
         verdict.time = since.elapsed();
-        verdict.read(&model.exchanges());
+        let exchanges = model.exchanges();
+        verdict.read(&exchanges);
+        fs::write(home.join("requests.jsonl"), lines(&exchanges))?;
         verdict.alerts = world.alerts();
         Ok(verdict)
     }
@@ -184,7 +186,11 @@ impl Cell {
         if !self.agent.has_tools() {
             return plain();
         }
-        let tool = |name: &str, input: Value| Reply::mcp("stafette", name, input);
+        // As the prompt says: a signal, only if the tools do not work.
+        let tool = |name: &str, signal: &str, input: Value| {
+            let text = format!("<<<ODEI:{signal}:{input}>>>\n");
+            Reply::mcp("stafette", name, input).or_text(text)
+        };
         Script::new()
             .rule(
                 Rule::when("You build.")
@@ -192,14 +198,15 @@ impl Cell {
                     .then(Reply::write("{folder}/greeting.txt", format!("{GREETING}\n")))
                     .then(tool(
                         "handoff",
+                        "HANDOFF",
                         json!({ "to": "reviewer", "summary": "See greeting.txt" }),
                     ))
                     .then(Reply::text("The greeting is written and handed over.")),
             )
             .rule(
                 Rule::when("You review.")
-                    .then(Reply::shell("cat greeting.txt"))
-                    .then(tool("complete", json!({ "summary": "The greeting is good" })))
+                    .then(Reply::shell("cat greeting.txt").or_read("{folder}/greeting.txt"))
+                    .then(tool("complete", "RESULT", json!({ "summary": "The greeting is good" })))
                     .then(Reply::text("The greeting is good.")),
             )
     }
@@ -208,6 +215,7 @@ impl Cell {
 /// The same work for an agent that edits and runs what its model writes down.
 fn plain() -> Script {
     Script::new()
+        .rule(Rule::when("").told("commit messages").then(Reply::text("feat: greet the user")))
         .rule(Rule::when("You build.").then(Reply::text(format!(
             "greeting.txt\n```\n<<<<<<< SEARCH\n=======\n{GREETING}\n>>>>>>> REPLACE\n```\n\n\
              ```bash\nsh ./check.sh\n```\n\n\
@@ -358,6 +366,16 @@ fn workflow(cell: Cell) -> String {
         "[[routes]]\nfrom = \"builder\"\nto = \"reviewer\"\n".to_owned(),
     ]
     .concat()
+}
+
+/// The requests to the model, one JSON document on each line.
+fn lines(exchanges: &[Exchange]) -> String {
+    let line = |exchange: &Exchange| {
+        let outcome = format!("{:?}", exchange.outcome);
+        let request = json!({ "path": exchange.path, "outcome": outcome, "body": exchange.body });
+        format!("{request}\n")
+    };
+    exchanges.iter().map(line).collect()
 }
 
 /// True for a question that has to be asked each time.

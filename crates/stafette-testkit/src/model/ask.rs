@@ -11,6 +11,8 @@ pub enum Dialect {
     Responses,
     /// `OpenAI`'s chat completions, which many other programs use.
     Completions,
+    /// The `generateContent` of the Gemini API.
+    Generation,
 }
 
 /// A request of an agent to its model.
@@ -34,12 +36,16 @@ pub struct Ask {
     pub session: Option<String>,
     /// The names of the offered tools; `group/name` for a tool in a group.
     pub tools: Vec<String>,
+    /// The JSON schemas of their inputs, in the same order; empty where every agent of the dialect
+    /// has the same tools.
+    pub schemas: Vec<Value>,
 }
 
 /// Texts with which agents begin what they add to a conversation in the user's name.
-const ADDED: [&str; 6] = [
+const ADDED: [&str; 7] = [
     "<system-reminder>",
     "<environment_context>",
+    "<session_context>",
     "<user_instructions>",
     "<skills_instructions>",
     "<permissions instructions>",
@@ -68,14 +74,14 @@ impl Conversation {
         let mut conversation = Conversation::default();
         for message in messages {
             conversation.step += message.results;
-            let said = message.texts.iter().filter(|text| !is_added(text));
+            let said = message.texts.iter().map(|text| own_words(text)).filter(|t| !is_added(t));
             match message.role.as_str() {
                 "system" | "developer" => {
                     conversation.system.push_str(&message.texts.join("\n"));
                     conversation.system.push('\n');
                 }
                 "user" if message.results == 0 && said.clone().next().is_some() => {
-                    conversation.prompt = said.cloned().collect::<Vec<_>>().join("\n");
+                    conversation.prompt = said.collect::<Vec<_>>().join("\n");
                     conversation.step = 0;
                 }
                 _ => {}
@@ -85,8 +91,14 @@ impl Conversation {
     }
 }
 
+/// Returns a text without the block that goose puts in front of it.
+fn own_words(text: &str) -> &str {
+    let block = text.strip_prefix("<info-msg>").and_then(|rest| rest.split_once("</info-msg>"));
+    block.map_or(text, |(_, own)| own.trim_start())
+}
+
 fn is_added(text: &str) -> bool {
-    ADDED.iter().any(|added| text.trim_start().starts_with(added))
+    text.is_empty() || ADDED.iter().any(|added| text.trim_start().starts_with(added))
 }
 
 /// Returns the texts in a `content` that is either a string or a list of parts.

@@ -4,9 +4,11 @@ use serde_json::{Value, json};
 
 use super::ask::{Ask, Conversation, Dialect, Message, list, texts, word};
 use super::script::{Act, Reply, Usage};
+use super::toolbox;
 use super::wire::{Answer, call, pieces};
 
-/// Reads a request. Some agents of this dialect have no tools, so nothing counts as an aside.
+/// Reads a request. Some agents of this dialect have no tools, so only the script can tell what is an
+/// aside.
 pub(super) fn ask(body: &Value) -> Ask {
     let messages = list(&body["messages"]).map(|message| Message {
         role: word(&message["role"]),
@@ -14,7 +16,7 @@ pub(super) fn ask(body: &Value) -> Ask {
         results: usize::from(message["role"] == "tool"),
     });
     let Conversation { system, prompt, step } = Conversation::of(messages);
-    let tools = list(&body["tools"]).map(|tool| word(&tool["function"]["name"])).collect();
+    let functions: Vec<&Value> = list(&body["tools"]).map(|tool| &tool["function"]).collect();
     Ask {
         dialect: Dialect::Completions,
         model: word(&body["model"]),
@@ -24,12 +26,12 @@ pub(super) fn ask(body: &Value) -> Ask {
         aside: false,
         streamed: body["stream"] == true,
         session: None,
-        tools,
+        tools: functions.iter().map(|function| word(&function["name"])).collect(),
+        schemas: functions.iter().map(|function| function["parameters"].clone()).collect(),
     }
 }
 
-/// Writes the answer. Agents of this dialect name their tools as they like, so scripts name them
-/// too.
+/// Writes the answer. Agents of this dialect name their tools as they like.
 pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
     let (delta, reason) = match &reply.act {
         Act::Limited { resets_at } => return limited(*resets_at),
@@ -41,7 +43,7 @@ pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
             return Answer::Stream { events: vec![first], open: true };
         }
         Act::Text(text) => (json!({ "content": text }), "stop"),
-        act => match call(act, ask, |_| None) {
+        act => match call(act, ask, |act| toolbox::own(act, ask)) {
             Some(call) => {
                 let function = json!({ "name": call.name, "arguments": call.input.to_string() });
                 let id = format!("call_{number:024}");
@@ -50,7 +52,8 @@ pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
                 (json!({ "tool_calls": calls }), "tool_calls")
             }
             None => {
-                return failure(400, "invalid_request_error", "Name the tool: use Reply::call.");
+                let message = "There is no tool for this act.";
+                return failure(400, "invalid_request_error", message);
             }
         },
     };

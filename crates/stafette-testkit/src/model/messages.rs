@@ -27,6 +27,7 @@ pub(super) fn ask(body: &Value, session: Option<String>) -> Ask {
         streamed: body["stream"] == true,
         session,
         tools,
+        schemas: Vec::new(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::ask::{Ask, Dialect};
+use super::toolbox;
 
 /// Rules in order: the first that matches and is not used up answers.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +25,13 @@ impl Script {
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rules.push(rule);
         self
+    }
+
+    /// True if a request without tools comes with a prompt whose work needs some: the agent wants a
+    /// title or a summary.
+    pub(super) fn is_aside(&self, ask: &Ask) -> bool {
+        let calls = |rule: &Rule| rule.replies.iter().any(|reply| reply.act.is_call());
+        ask.tools.is_empty() && self.rules.iter().any(|rule| rule.fits(ask) && calls(rule))
     }
 }
 
@@ -87,8 +95,12 @@ impl Rule {
             && self.dialect.is_none_or(|dialect| dialect == ask.dialect)
     }
 
-    pub(super) fn reply(&self, step: usize) -> Option<&Reply> {
-        self.replies.get(step).or(self.replies.last())
+    /// Returns the answer to a request. Like any model, it leaves out what it has no tool for.
+    pub(super) fn reply(&self, ask: &Ask) -> Option<&Reply> {
+        let is_possible =
+            |reply: &&Reply| reply.otherwise.is_some() || toolbox::has(&reply.act, ask);
+        let mut possible = self.replies.iter().filter(is_possible);
+        possible.nth(ask.step).or(self.replies.last())
     }
 }
 
@@ -98,6 +110,8 @@ pub struct Reply {
     pub(super) act: Act,
     pub(super) usage: Usage,
     pub(super) pause: Duration,
+    /// The act instead where the tool is not offered.
+    otherwise: Option<Act>,
 }
 
 /// The action of an answer.
@@ -106,11 +120,26 @@ pub(super) enum Act {
     Text(String),
     Shell(String),
     Write { path: String, text: String },
+    Read { path: String },
     Call { name: String, input: Value },
     Mcp { server: String, tool: String, input: Value },
     Limited { resets_at: u64 },
     Broken { status: u16 },
     Stall,
+}
+
+impl Act {
+    /// True if it needs a tool.
+    fn is_call(&self) -> bool {
+        matches!(
+            self,
+            Act::Shell(_)
+                | Act::Read { .. }
+                | Act::Write { .. }
+                | Act::Call { .. }
+                | Act::Mcp { .. }
+        )
+    }
 }
 
 /// The token usage that an answer reports.
@@ -132,7 +161,7 @@ impl Default for Usage {
 
 impl Reply {
     fn new(act: Act) -> Self {
-        Reply { act, usage: Usage::default(), pause: Duration::ZERO }
+        Reply { act, usage: Usage::default(), pause: Duration::ZERO, otherwise: None }
     }
 
     /// Answers with text, streamed a few characters at a time. Ends the turn.
@@ -166,9 +195,32 @@ impl Reply {
         Self::new(Act::Mcp { server: server.into(), tool: tool.into(), input })
     }
 
+    /// Says this text instead where the tool is not offered.
+    #[must_use]
+    pub fn or_text(mut self, text: impl Into<String>) -> Self {
+        self.otherwise = Some(Act::Text(text.into()));
+        self
+    }
+
+    /// Reads this file with the agent's own tool where the tool is not offered. The path is as for
+    /// [`Reply::write`].
+    #[must_use]
+    pub fn or_read(mut self, path: impl Into<String>) -> Self {
+        self.otherwise = Some(Act::Read { path: path.into() });
+        self
+    }
+
+    /// Returns the answer that the offered tools allow.
+    pub(super) fn with_tools(mut self, ask: &Ask) -> Self {
+        if let Some(act) = self.otherwise.take_if(|_| !toolbox::has(&self.act, ask)) {
+            self.act = act;
+        }
+        self
+    }
+
     /// Replaces `{folder}` in the path of a file.
     pub(super) fn in_folder(mut self, folder: impl Fn() -> String) -> Self {
-        if let Act::Write { path, .. } = &mut self.act
+        if let Act::Write { path, .. } | Act::Read { path } = &mut self.act
             && path.contains("{folder}")
         {
             *path = path.replace("{folder}", &folder());

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
+use super::ask::list;
 use super::*;
 
 /// Sends a request over a plain socket; returns the status and the body. A stream is read to its
@@ -58,7 +59,7 @@ fn conversation(dialect: Dialect, prompt: &str, results: usize) -> (&'static str
         Dialect::Completions => (
             "/v1/chat/completions",
             json!({
-                "model": "m", "stream": true,
+                "model": "m", "stream": true, "tools": [{ "function": { "name": "make" } }],
                 "messages": [
                     { "role": "system", "content": "You are careful." },
                     { "role": "user", "content": prompt },
@@ -66,14 +67,28 @@ fn conversation(dialect: Dialect, prompt: &str, results: usize) -> (&'static str
             }),
             json!({ "role": "tool", "content": "ok" }),
         ),
+        Dialect::Generation => (
+            "/v1beta/models/m:streamGenerateContent?alt=sse",
+            json!({
+                "tools": [{ "functionDeclarations": [{ "name": "make" }] }],
+                "systemInstruction": { "parts": [{ "text": "You are careful." }] },
+                "contents": [{ "role": "user", "parts": [{ "text": prompt }] }],
+            }),
+            json!({ "role": "user", "parts": [{ "functionResponse": { "name": "make" } }] }),
+        ),
     };
-    let list = if dialect == Dialect::Responses { "input" } else { "messages" };
+    let list = match dialect {
+        Dialect::Messages | Dialect::Completions => "messages",
+        Dialect::Responses => "input",
+        Dialect::Generation => "contents",
+    };
     let messages = body[list].as_array_mut().expect("messages");
     messages.extend(std::iter::repeat_n(result, results));
     (path, body)
 }
 
-const DIALECTS: [Dialect; 3] = [Dialect::Messages, Dialect::Responses, Dialect::Completions];
+const DIALECTS: [Dialect; 4] =
+    [Dialect::Messages, Dialect::Responses, Dialect::Completions, Dialect::Generation];
 
 #[test]
 fn a_turn_goes_from_a_call_to_a_text_in_every_dialect() {
@@ -126,7 +141,8 @@ fn a_whole_answer_is_given_to_those_who_do_not_want_a_stream() {
         let model = ModelServer::start(script).expect("a model");
         let (path, mut body) = conversation(dialect, "x", 0);
         body["stream"] = false.into();
-        let (code, said) = post(&model, path, &body);
+        let path = path.replace(":streamGenerateContent", ":generateContent");
+        let (code, said) = post(&model, &path, &body);
         assert!(code == 200 && said.contains("all at once"), "{dialect:?}: {said}");
     }
 }
@@ -140,6 +156,75 @@ fn what_nobody_foresaw_is_refused_and_on_record() {
     assert_eq!(post(&model, "/v1/messages/count_tokens", &json!({})).0, 200);
     let outcomes: Vec<Outcome> = model.exchanges().iter().map(|e| e.outcome).collect();
     assert_eq!(outcomes, [Outcome::Silent, Outcome::Unknown, Outcome::Service]);
+}
+
+#[test]
+fn acts_become_calls_of_the_tools_that_are_offered() {
+    let schema = |required: &[&str], others: Value| {
+        let mut properties = others;
+        for name in required {
+            properties[name] = json!({ "type": "string" });
+        }
+        json!({ "properties": properties, "required": required })
+    };
+    let todo = ("todo_write", schema(&["todos"], json!({})));
+    let agents = [
+        [
+            ("bash", schema(&["command", "description"], json!({}))),
+            ("write", schema(&["filePath", "content"], json!({}))),
+            ("stafette_handoff", json!({})),
+        ],
+        [
+            ("run_shell_command", schema(&["command"], json!({}))),
+            ("write_file", schema(&["file_path", "content"], json!({}))),
+            ("mcp__stafette__handoff", json!({})),
+        ],
+        [
+            ("developer__shell", schema(&["command"], json!({}))),
+            ("developer__write", schema(&["path", "content"], json!({}))),
+            ("stafette__handoff", json!({})),
+        ],
+    ];
+    let acts = [
+        Reply::shell("true"),
+        Reply::write("/a/b", "text"),
+        Reply::mcp("stafette", "handoff", json!({ "to": "x" })),
+    ];
+    for dialect in [Dialect::Completions, Dialect::Generation] {
+        for tools in &agents {
+            for (act, (name, schema)) in acts.iter().zip(tools) {
+                let script = Script::new().rule(Rule::when("x").then(act.clone()));
+                let model = ModelServer::start(script).expect("a model");
+                let (path, mut body) = conversation(dialect, "x", 0);
+                let offered = [&todo]
+                    .into_iter()
+                    .chain(tools)
+                    .map(|(name, schema)| json!({ "name": name, "parameters": schema }));
+                body["tools"] = match dialect {
+                    Dialect::Generation => {
+                        json!([{ "functionDeclarations": offered.collect::<Vec<_>>() }])
+                    }
+                    _ => offered.map(|tool| json!({ "function": tool })).collect(),
+                };
+                let (code, said) = post(&model, path, &body);
+                assert_eq!(code, 200, "{dialect:?}: {said}");
+                assert!(said.contains(&format!("\"name\":\"{name}\"")), "{name}: {said}");
+                for field in list(&schema["required"]).filter_map(Value::as_str) {
+                    assert!(said.contains(field), "{name} needs {field}: {said}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_request_without_tools_for_work_that_needs_them_is_not_a_turn() {
+    let script = Script::new().rule(Rule::when("x").once().then(Reply::shell("true")));
+    let model = ModelServer::start(script).expect("a model");
+    let (path, mut body) = conversation(Dialect::Completions, "x", 0);
+    body["tools"] = json!([]);
+    assert_eq!(post(&model, path, &body).0, 200);
+    assert_eq!(model.exchanges()[0].outcome, Outcome::Aside);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Parts that the dialects share.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::ask::Ask;
 use super::script::Act;
@@ -36,13 +36,13 @@ pub(super) struct Call {
 }
 
 /// Translates an act into a tool call of a dialect; `None` if it is no tool call.
-pub(super) fn call(
+pub(super) fn call<N: Into<String>>(
     act: &Act,
     ask: &Ask,
-    own: impl Fn(&Act) -> Option<(&'static str, Value)>,
+    own: impl Fn(&Act) -> Option<(N, Value)>,
 ) -> Option<Call> {
     if let Some((name, input)) = own(act) {
-        return Some(Call { group: None, name: name.to_owned(), input });
+        return Some(Call { group: None, name: name.into(), input });
     }
     match act {
         Act::Call { name, input } => {
@@ -53,21 +53,36 @@ pub(super) fn call(
     }
 }
 
-/// Finds the tool as it is offered: some agents put the tools of a server into a group.
+/// Finds the tool as it is offered: some agents put the tools of a server into a group, others put
+/// the name of the server in front, in one way or another.
 fn mcp(ask: &Ask, server: &str, tool: &str, input: Value) -> Call {
-    let plain = format!("mcp__{server}__{tool}");
+    let offered = offered(ask, server, tool);
     let grouped = ask.tools.iter().find_map(|name| {
         let (group, name) = name.split_once('/')?;
         (name == tool && group.contains(server)).then(|| (group.to_owned(), name.to_owned()))
     });
     match grouped {
         Some((group, name)) => Call { group: Some(group), name, input },
+        // Some agents hide the tools behind a search, and have another tool that calls them.
+        None if offered.is_none() && ask.tools.iter().any(|name| name == "tool_call") => {
+            let input = json!({ "name": format!("mcp__{server}__{tool}"), "arguments": input });
+            Call { group: None, name: "tool_call".to_owned(), input }
+        }
         // Tools that have to be searched for first can still be called.
         None if ask.tools.iter().any(|name| name == "tool_search") => {
             Call { group: Some(format!("mcp__{server}")), name: tool.to_owned(), input }
         }
-        None => Call { group: None, name: plain, input },
+        None => {
+            let plain = || format!("mcp__{server}__{tool}");
+            Call { group: None, name: offered.cloned().unwrap_or_else(plain), input }
+        }
     }
+}
+
+/// Returns the name under which the tool of a server is offered outside of groups.
+pub(super) fn offered<'a>(ask: &'a Ask, server: &str, tool: &str) -> Option<&'a String> {
+    let ends = [format!("{server}__{tool}"), format!("{server}_{tool}")];
+    ask.tools.iter().find(|name| ends.iter().any(|end| name.ends_with(end)))
 }
 
 /// Splits a text into the pieces in which it is streamed.
