@@ -176,7 +176,9 @@ impl Turn {
     /// ended.
     async fn talk(&mut self, peer: Peer) -> Result<Ended, Broken> {
         let peer = peer.told_of(profile::server(&self.job), &self.job.given);
-        let hello = self.within(wire::HELLO, "say hello", pin!(peer.hello())).await??;
+        let mode = self.job.profile.as_ref().and_then(|profile| profile.acp.as_ref());
+        let hello = pin!(peer.hello(!mode.is_some_and(|mode| mode.own_files)));
+        let hello = self.within(wire::HELLO, "say hello", hello).await??;
         self.memory = Memory::hold(&self.job);
         let folder = self.folder.path().to_owned();
         if let Some(past) = self.memory.as_mut().and_then(Memory::past) {

@@ -87,8 +87,10 @@ impl Permissions {
 }
 
 /// True for the titles that programs give to calls of our own tools.
-fn is_own_tool(title: &str) -> bool {
-    title.starts_with("mcp__stafette__") || title.ends_with("(stafette MCP Server)")
+pub(crate) fn is_own_tool(title: &str) -> bool {
+    title.starts_with("mcp__stafette__")
+        || title.starts_with("stafette: ")
+        || title.ends_with("(stafette MCP Server)")
 }
 
 #[cfg(test)]
@@ -100,6 +102,7 @@ mod tests {
         let asks = Permissions::of_level(PermissionLevel::Ask);
         assert_eq!(asks.of(Deed::Other, "mcp__stafette__handoff"), Permission::Allow);
         assert_eq!(asks.of(Deed::Other, "handoff (stafette MCP Server)"), Permission::Allow);
+        assert_eq!(asks.of(Deed::Other, "stafette: handoff"), Permission::Allow);
         assert_eq!(asks.of(Deed::Execute, "mcp__stafette__handoff"), Permission::Ask);
         assert_eq!(asks.of(Deed::Other, "mcp__mail__send"), Permission::Ask);
     }

@@ -154,6 +154,9 @@ pub struct Pty {
     /// Phrases on its screen that show that it waits for a person's answer.
     #[serde(default)]
     pub asks: Vec<String>,
+    /// True if only the line of the cursor asks: it leaves the questions before on its screen.
+    #[serde(default)]
+    pub asks_at_cursor: bool,
     /// The questions at its start that need no person in a folder that the user has trusted.
     #[serde(default)]
     pub dialogs: Vec<Dialog>,
@@ -255,6 +258,9 @@ impl Pty {
 pub struct Acp {
     /// The program and its arguments.
     pub command: Vec<String>,
+    /// True if it is to read and write files itself, because it fails when it leaves that to us.
+    #[serde(default)]
+    pub own_files: bool,
     /// The environment variables that are set for it.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
@@ -297,6 +303,8 @@ pub struct Level {
     pub arguments: Vec<String>,
     /// The environment variables to set.
     pub env: BTreeMap<String, String>,
+    /// The actions that it denies at this level with `exec`, without a word about it.
+    pub denies: Vec<String>,
 }
 
 impl Level {

@@ -218,9 +218,10 @@ impl Peer {
         Peer { servers: server.map(told).into_iter().collect(), ..self }
     }
 
-    /// Initialises the protocol and returns the agent's abilities.
-    pub(super) async fn hello(&self) -> Result<Hello, AcpError> {
-        let files = FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
+    /// Initialises the protocol and returns the agent's abilities. With `files`, it may leave files
+    /// to us.
+    pub(super) async fn hello(&self, files: bool) -> Result<Hello, AcpError> {
+        let files = FileSystemCapabilities::new().read_text_file(files).write_text_file(files);
         let request = InitializeRequest::new(ProtocolVersion::V1)
             .client_capabilities(ClientCapabilities::new().fs(files).terminal(true))
             .client_info(Implementation::new("stafette", env!("CARGO_PKG_VERSION")));

@@ -40,6 +40,8 @@ impl Voice {
     /// The reader for a job whose program has a profile, unless it prints only plain text.
     pub(super) fn of(job: &Job, native: Option<Native>) -> Option<Self> {
         let profile = job.profile.clone()?;
+        let level = profile.permissions.of(job.agent.permissions);
+        let denied = level.denies.iter().cloned().collect();
         let output = profile.exec.as_ref().map_or(Output::Text, |exec| exec.output);
         Some(Voice {
             decoder: Decoder::new(&profile),
@@ -53,7 +55,7 @@ impl Voice {
             quota: None,
             trouble: None,
             ended_badly: false,
-            denied: BTreeSet::new(),
+            denied,
             last_words: None,
             in_line: false,
         })

@@ -42,7 +42,7 @@ impl Profile {
         if let Some(pty) = pty {
             found.extend(terminal(place, pty));
         }
-        if let Some(Acp { command: words, env }) = acp {
+        if let Some(Acp { command: words, own_files: _, env }) = acp {
             found.push(command(place, "acp", &[words]));
             found.extend(variables(place, "acp.env", env));
         }
@@ -52,7 +52,9 @@ impl Profile {
             let file = file.iter();
             found.extend(file.map(|text| Power::instruction(format!("{place} mcp.file"), text)));
         }
-        for (key, Level { arguments, env }) in [("ask", ask), ("edits", edits), ("all", all)] {
+        for (key, Level { arguments, env, denies: _ }) in
+            [("ask", ask), ("edits", edits), ("all", all)]
+        {
             found.push(command(place, &format!("permissions.{key}"), &[arguments]));
             found.extend(variables(place, &format!("permissions.{key}.env"), env));
         }
@@ -74,6 +76,7 @@ fn terminal(place: &str, pty: &Pty) -> Vec<Power> {
         ready: _,
         busy: _,
         asks: _,
+        asks_at_cursor: _,
         dialogs,
         answers: _,
         composer: _,

@@ -1,6 +1,7 @@
 //! The state of a program by its screen, as far as its profile describes it.
 
 use crate::Job;
+use crate::profile::Pty;
 use crate::terminal::Terminal;
 
 /// The state that a screen shows.
@@ -18,6 +19,13 @@ pub(super) enum Glance {
     Unready,
 }
 
+/// The part of the screen that may ask something.
+pub(super) fn asked(mode: &Pty, terminal: &Terminal) -> String {
+    // Blanks at the end of a line are not kept, but a prompt ends with one.
+    let text = if mode.asks_at_cursor { terminal.line() } else { terminal.text().join(" \n") };
+    text + " "
+}
+
 impl Glance {
     /// The state that the screen shows now.
     pub(super) fn at(job: &Job, terminal: &Terminal) -> Self {
@@ -27,9 +35,10 @@ impl Glance {
         };
         // Blanks at the end of a line are not kept, but a prompt ends with one.
         let screen = terminal.text().join(" \n") + " ";
-        if mode.dialog(&screen).is_some() {
+        let asked = asked(mode, terminal);
+        if mode.dialog(&asked).is_some() {
             Glance::Dialog
-        } else if mode.is_asking(&screen) {
+        } else if mode.is_asking(&asked) {
             Glance::Asks
         } else if mode.is_busy(&screen) {
             Glance::Busy

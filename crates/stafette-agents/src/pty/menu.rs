@@ -3,8 +3,8 @@
 /// The signs that mark an option, as the programs draw them.
 const MARKS: [char; 7] = ['❯', '›', '●', '◉', '▸', '→', '>'];
 
-/// Lines that frame a menu.
-const FRAMES: [char; 4] = ['│', '┃', '|', '║'];
+/// Lines that frame a menu, and the bar that shows how far it is scrolled.
+const FRAMES: [char; 5] = ['│', '┃', '|', '║', '█'];
 
 /// The most options that are read.
 const OPTIONS: usize = 12;
@@ -109,6 +109,8 @@ mod tests {
         let boxed = boxed.expect("a menu");
         assert_eq!((boxed.options.len(), boxed.marked, boxed.no()), (3, 1, Some("No (esc)")));
         assert_eq!(boxed.options[0], "Allow");
+        let scrolled = menu(" Allow?     █\n › 1. Yes   █\n   2. No    █");
+        assert_eq!(scrolled.expect("a menu").options, ["Yes", "No"], "a bar is no part of them");
         let wrapped = menu(
             "› 1. Yes, proceed (y)\n  2. Yes, and do not ask again for\n     `sh` (p)\n  3. No (esc)",
         );

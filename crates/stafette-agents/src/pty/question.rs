@@ -6,10 +6,10 @@ use std::time::Duration;
 use stafette_core::run::session::SessionState;
 use tokio::time::timeout;
 
-use super::glance::Glance;
+use super::glance::{self, Glance};
 use super::menu::Menu;
 use super::turn::Turn;
-use crate::profile::Press;
+use crate::profile::{Press, Pty};
 use crate::{Reply, Signal};
 
 /// The keys that a person can press where neither a menu nor the profile says more.
@@ -63,7 +63,8 @@ impl Turn<'_> {
     pub(super) async fn answer_dialog(&mut self) -> bool {
         let screen = self.terminal.text().join(" \n");
         let mode = self.job.profile.as_ref().and_then(|profile| profile.pty.as_ref());
-        let Some(dialog) = mode.and_then(|mode| mode.dialog(&screen)) else { return false };
+        let shown = |mode: &'_ Pty| glance::asked(mode, self.terminal);
+        let Some(dialog) = mode.and_then(|mode| mode.dialog(&shown(mode))) else { return false };
         if self.dialogs >= DIALOGS {
             return false;
         }

@@ -8,7 +8,7 @@ use stafette_core::{Usage, Usd};
 
 use super::{Answer, Choice, Event, PermissionDecision};
 use crate::output::plain;
-use crate::permission::Deed;
+use crate::permission::{self, Deed};
 
 /// The longest line that is shown to people, in characters.
 const LINE: usize = 200;
@@ -57,7 +57,11 @@ fn cost(cost: Cost) -> Option<Usage> {
 pub(super) fn ask(asked: RequestPermissionRequest, answer: Answer<PermissionDecision>) -> Event {
     let fields = asked.tool_call.fields;
     let deed = deed(fields.kind);
-    let title = fields.title.as_deref().or(fields.name.as_deref());
+    // Qwen Code has the input for a title, and the name of the tool beside it.
+    let meta = asked.tool_call.meta.as_ref();
+    let named = meta.and_then(|meta| meta.get("toolName")?.as_str());
+    let named = named.filter(|name| permission::is_own_tool(name));
+    let title = named.or(fields.title.as_deref()).or(fields.name.as_deref());
     let title = title.and_then(|title| plain(title, LINE));
     let choices = asked.options.into_iter().map(choice).collect();
     Event::Ask {
@@ -120,4 +124,28 @@ fn detail(fields: &ToolCallUpdateFields) -> String {
         lines[LINES] = "…".to_owned();
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn b_13_our_own_tool_is_known_by_the_name_beside_its_title() {
+        let title = |name: &str| {
+            let call = json!({
+                "toolCallId": "1", "title": "{}", "kind": "other", "_meta": { "toolName": name },
+            });
+            let asked = json!({ "sessionId": "s", "toolCall": call, "options": [] });
+            let asked = serde_json::from_value(asked).expect("a question");
+            match ask(asked, Answer(Box::new(|_| ()))) {
+                Event::Ask { title, .. } => title,
+                event => panic!("{event:?}"),
+            }
+        };
+        assert_eq!(title("mcp__stafette__handoff"), "mcp__stafette__handoff");
+        assert_eq!(title("mcp__mail__send"), "{}", "others keep what they show");
+    }
 }
