@@ -11,6 +11,7 @@ use stafette_core::team::council::Council;
 use stafette_core::team::generation::{Lineage, Plan};
 use stafette_core::wire::context::OrchestratorContext;
 use stafette_core::workflow::Budget;
+use stafette_core::workflow::generations::GenerationRules;
 use stafette_core::{Fields, Millis, RunId, Usd, Workflow};
 use stafette_engine::{Ancestry, Briefing, Right, clock};
 
@@ -135,6 +136,22 @@ pub(crate) struct Continuous {
     check_in_every: Option<u32>,
     /// Wait before the next generation starts.
     pause: Option<Millis>,
+}
+
+impl Continuous {
+    /// Returns the right that these settings need: more than the workflow allows is for people who
+    /// decide, as its budget is.
+    pub(crate) fn right(&self, rules: Option<&GenerationRules>) -> Right {
+        let is_within = rules.is_some_and(|rules| {
+            // Zero asks never.
+            let often = |every: u32| if every == 0 { u32::MAX } else { every };
+            self.max_runs.is_none_or(|runs| runs <= rules.max_runs)
+                && self.max_cost.is_none_or(|cost| cost <= rules.max_cost)
+                && self.check_in_every.is_none_or(|it| often(it) <= often(rules.check_in_every))
+                && self.pause.is_none_or(|pause| pause >= rules.pause)
+        });
+        if is_within { Right::Run } else { Right::Decide }
+    }
 }
 
 /// Parameters of a run that starts as a generation of its team.

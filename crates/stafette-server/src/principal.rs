@@ -108,14 +108,12 @@ impl Principal {
         Err(Problem::new(403, code, denied.to_string()).because(why))
     }
 
-    /// Returns the name that the caller gave; the caller's own name if it is empty, or the caller is
-    /// no person who decides: agents and assistants sign as nobody else.
+    /// Returns the name that the caller gave; the caller's own name if it is empty, or the caller has
+    /// one: tokens, agents and assistants sign as nobody else.
     #[must_use]
     pub fn signed(&self, name: String) -> String {
-        match name.is_empty() || self.caller.may(Right::Decide).is_err() {
-            true => self.name.clone(),
-            false => name,
-        }
+        let has_name = self.via == Via::Bearer || self.caller.may(Right::Decide).is_err();
+        if name.is_empty() || has_name { self.name.clone() } else { name }
     }
 }
 

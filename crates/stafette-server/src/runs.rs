@@ -161,6 +161,9 @@ async fn start(
     budget.money = start.budget.unwrap_or(budget.money);
     budget.tokens = start.tokens.unwrap_or(budget.tokens);
     principal.may(Right::to_begin(&budget, &workflow.budget))?;
+    if let Some(continuous) = &start.continuous {
+        principal.may(continuous.right(workflow.generations.as_ref()))?;
+    }
     let by = principal.signed(start.by);
     let (request, inputs) = (start.request, start.inputs);
     let asked = (request, budget, &inputs);

@@ -298,6 +298,11 @@ fn b_21_an_assistant_answers_agents_and_decides_nothing() {
     let post = |path: &str, body: &str| web.plain(&format!("POST {path}"), &[&token], body);
     let rich = post("/v1/runs", r#"{"request":"x","budget":1000000000}"#);
     assert_eq!(rich.status, 403, "{rich:?}");
+    for more in ["{}", r#"{"max_runs":8,"max_cost":100000,"check_in_every":0}"#] {
+        let body = format!("{{\"request\":\"x\",\"continuous\":{more}}}");
+        let endless = post("/v1/runs", &body);
+        assert_eq!(endless.status, 403, "the workflow allows no generations: {endless:?}");
+    }
     let run = post("/v1/runs", r#"{"request":"x","by":"the boss"}"#).ok()["run"].clone();
     let question = |about: &str| {
         until(about, || {
@@ -317,6 +322,14 @@ fn b_21_an_assistant_answers_agents_and_decides_nothing() {
         let said = post(&address(&failed), &format!("{{\"text\":\"{word}\"}}"));
         assert_eq!(said.status, 403, "{word} decides: {said:?}");
     }
+    // Nor does a token that decides sign as somebody else.
+    let made = world.run(&["token", "create", "deputy", "--scope", "act"]).ok();
+    let deputy = format!("Authorization: Bearer {}", made.out.trim());
+    let path = format!("POST /v1/runs/{}/cancel", run.as_str().expect("a run"));
+    web.plain(&path, &[&deputy], r#"{"by":"the boss"}"#).ok();
     let log = world.run(&["log", "--json"]).ok().out;
-    assert!(log.contains("\"by\":\"helper\"") && !log.contains("the boss"), "{log}");
+    assert!(!log.contains("the boss"), "{log}");
+    for signed in ["\"by\":\"helper\"", "cancelled by deputy"] {
+        assert!(log.contains(signed), "{signed}: {log}");
+    }
 }
