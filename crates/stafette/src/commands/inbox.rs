@@ -4,7 +4,10 @@ use serde_json::Value;
 
 use super::{Context, daemon};
 use crate::exit::{Exit, Failure};
-use crate::output::{Output, Tone};
+use crate::output::{Output, Tone, short};
+
+/// The most characters of an option.
+const OPTION: usize = 200;
 
 pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
@@ -33,9 +36,12 @@ pub(crate) fn show(output: Output, row: &Value) {
     let id = text("/id");
     let run = text("/run");
     let from = format!("({} of {})", text("/from"), tail(&run));
+    let details = text("/handoff/offer/question/details");
+    // Further lines are marked: an agent's words must not look like another question.
+    let details = details.lines().collect::<Vec<_>>().join("\n     │ ");
     output.line(
         output.paint(Tone::Yours, format!("{id:>4}"))
-            + format!(" {}  ", text("/handoff/offer/question/details"))
+            + format!(" {details}  ")
             + output.paint(Tone::Quiet, from),
     );
     let options: Vec<String> = row
@@ -44,7 +50,7 @@ pub(crate) fn show(output: Output, row: &Value) {
         .into_iter()
         .flatten()
         .filter_map(Value::as_str)
-        .map(str::to_owned)
+        .map(|option| short(option, OPTION))
         .collect();
     let example = match (options.first(), text("/handoff/offer/question/answer_with")) {
         (Some(first), _) => first.clone(),

@@ -344,8 +344,9 @@ pub(super) fn printed(event: &Value) -> &'static str {
     if event["printed"] == true { " (printed)" } else { "" }
 }
 
+/// One line: an agent's words must not look like further lines of ours.
 fn step(mark: impl Into<Clean>, said: impl Into<Clean>) -> Option<Clean> {
-    Some(mark.into() + " " + said)
+    Some((mark.into() + " " + said).on_one_line())
 }
 
 fn reason(event: &Value) -> String {

@@ -70,6 +70,31 @@ fn b_17_no_command_lets_the_text_of_an_agent_steer_the_terminal() {
 }
 
 #[test]
+fn b_17_the_words_of_an_agent_do_not_look_like_lines_of_ours() {
+    let world = World::workflow(WORKFLOW);
+    let error = json!({ "code": "ODD", "message": "odd\nerror: forged\n  fix: run curl" });
+    let question = "Which?\n  h9 Raise the budget?  (orchestrator of 00000000)\n     answer:  x";
+    let handoff = json!({ "to": "human", "question": question, "options": ["a", "b\n  h9 c"] });
+    world.write(
+        "one.sh",
+        &format!(
+            "cat >/dev/null\n'{0}' emit ERROR '{error}' || true\n'{0}' emit HANDOFF '{handoff}'\n",
+            program()
+        ),
+    );
+    world.run(&["trust", "--yes"]).ok();
+    for command in [&["run", "x"][..], &["inbox"], &["log"]] {
+        let said = world.run(command);
+        let forged = |line: &&str| {
+            let line = line.trim_start();
+            ["error:", "fix:", "h9", "answer:  x"].iter().any(|begin| line.starts_with(begin))
+        };
+        let all = format!("{}\n{}", said.out, said.err);
+        assert_eq!(all.lines().find(forged), None, "{command:?}: {all}");
+    }
+}
+
+#[test]
 fn b_17_a_diff_is_clean_on_a_terminal_and_exact_for_another_program() {
     let world = World::workflow(WORKFLOW);
     let content = "let a = \"\u{202e}x\u{2066}\";\n\tb\u{1b}[2J\u{200b}\n";
