@@ -12,6 +12,12 @@ const SHORTEST: usize = 8;
 /// value.
 const SHORTEST_LINE: usize = 16;
 
+/// The minimum length of a value of three kinds of characters; `en_US.UTF-8` is shorter.
+const MIXED: usize = 12;
+
+/// The length from which on letters alone are no word any more.
+const LONG_WORD: usize = 20;
+
 /// The size of the pieces that a long value is recognised by, in bytes.
 const PIECE: usize = LOOK / 2;
 
@@ -130,14 +136,20 @@ fn is_unusual(value: &str) -> bool {
         && (has_digit || value.len() >= 12)
 }
 
-/// True if a value looks random, whatever its name is.
+/// True if a value looks random, whatever its name is: a long mix of letters and digits, or a shorter
+/// one of three kinds of characters. Sentences and lists of words are none.
 pub(super) fn is_random(value: &str) -> bool {
+    let has = |kind: fn(&u8) -> bool| value.bytes().any(|byte| kind(&byte));
+    let (lower, upper) = (has(u8::is_ascii_lowercase), has(u8::is_ascii_uppercase));
+    let digit = has(u8::is_ascii_digit);
+    let mark = value.bytes().any(|byte| b"!#$%&*+=?@^~".contains(&byte));
+    let kinds = [lower, upper, digit, mark].into_iter().filter(|it| *it).count();
+    let is_long = value.len() >= SHORTEST_LINE && distinct(value) >= 10;
     is_unusual(value)
-        && value.len() >= SHORTEST_LINE
-        && distinct(value) >= 10
-        && value.bytes().any(|byte| byte.is_ascii_digit())
-        && value.bytes().any(|byte| byte.is_ascii_alphabetic())
-        && !value.bytes().any(|byte| byte.is_ascii_whitespace())
+        && !has(u8::is_ascii_whitespace)
+        && (kinds >= 3 && value.len() >= MIXED
+            || is_long && digit && (lower || upper)
+            || value.len() >= LONG_WORD && lower && upper)
 }
 
 fn distinct(value: &str) -> usize {

@@ -133,6 +133,37 @@ fn b_17_what_only_looks_like_a_secret_stays() {
 }
 
 #[test]
+fn b_17_values_that_are_passed_on_are_secrets_if_they_look_random() {
+    let learns = |value: &str| {
+        let redactor = Redactor::default();
+        let named = Variables { secret: Vec::new(), passed: vec!["V"] };
+        redactor.learn_variables(named, |_| Some(value.to_owned()));
+        redactor.text(value) != value
+    };
+    for secret in [
+        "Correct-Horse-9",
+        "Tr0ub4dor&3xyz",
+        "aB3kLmNpQrStUv9",
+        "XkvQpZrLmNoPtuWyAbCdEfGh",
+        "dep1oyvaluewithdigits42",
+    ] {
+        assert!(learns(secret), "{secret}");
+    }
+    for plain in [
+        "production",
+        "en_US.UTF-8",
+        "Ada Lovelace",
+        "/usr/local/Lib64",
+        "https://Example.org/v1",
+        "12345678901",
+        "warn,hyper=error",
+        "alllowercaseletters",
+    ] {
+        assert!(!learns(plain), "{plain}");
+    }
+}
+
+#[test]
 fn b_17_values_of_the_environment_are_taken_out_wherever_they_stand() {
     let redactor = Redactor::of_environment([
         ("DEPLOY_TOKEN", "zX9-kkQ2.mm"),
