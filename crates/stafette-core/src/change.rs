@@ -151,7 +151,6 @@ pub enum ChangeStatus {
 impl ChangeStatus {
     /// True if nothing was decided about the change yet.
     #[must_use]
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
     pub fn is_pending(&self) -> bool {
         *self == ChangeStatus::Pending
     }
