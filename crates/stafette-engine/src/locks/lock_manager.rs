@@ -160,7 +160,7 @@ impl LockManager {
         }
     }
 
-    /// See [`crate::Engine::wait_lock`].
+    /// Waits in the queue until the lock is there, or the time is up.
     ///
     /// # Errors
     /// When the wait ended without a lock.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::doors::request;
 use crate::web::{Answer, Web};
-use crate::world::World;
+use crate::world::{World, program, until, until_so};
 
 /// An agent with as many turns at the same time as anybody wants.
 const CROWD: &str = r#"
@@ -238,5 +238,151 @@ fn b_18_everyone_who_comes_by_mcp_hears_of_its_own_turn() {
             let refused = answer.body.contains("Unknown target");
             assert_eq!(refused, number % 2 == 1, "{number}: {answer:?}");
         }
+    }
+}
+
+/// Sends a message by A2A, and gives what its sender hears.
+fn message(web: &Web<'_>, id: &str, text: &str, more: &Value) -> Answer {
+    let mut message = json!({ "messageId": id, "role": "ROLE_USER", "parts": [{ "text": text }] });
+    message.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("fields"));
+    let body = json!({ "message": message, "configuration": { "returnImmediately": true } });
+    web.post("/a2a/v1/message:send", &body)
+}
+
+#[test]
+fn b_18_everyone_who_comes_by_a2a_has_its_own_task_and_one_of_two_answers() {
+    for count in CROWDS {
+        let world = World::workflow(CROWD);
+        let web = Web::up(&world);
+        let begun = at_the_same_time(count, |number| {
+            message(&web, &format!("begins {number}"), &format!("part {number}"), &json!({}))
+        });
+        let mut seen = BTreeSet::new();
+        for (number, answer) in begun.iter().enumerate() {
+            let task = answer.ok()["task"]["id"].as_str().expect("a task").to_owned();
+            let run = web.get(&format!("/v1/runs/{task}")).ok();
+            assert_eq!(run["request"], format!("part {number}"), "{answer:?}");
+            assert!(seen.insert(task), "{number}: a task was given twice");
+        }
+
+        let run = web.post("/v1/runs", &json!({ "request": "Build it" })).ok()["run"].clone();
+        let ask = |number: usize| {
+            let place = format!("/v1/runs/{}/handoffs", run.as_str().expect("a run"));
+            web.post(&place, &numbered(number, "human", "human")).ok()["handoff"].clone()
+        };
+        let questions: Vec<Value> = (0..count.div_ceil(2)).map(ask).collect();
+        let answers = at_the_same_time(2 * questions.len(), |number| {
+            let place = json!({ "taskId": run, "metadata": { "question": questions[number / 2] } });
+            message(&web, &format!("answers {number}"), &format!("answer {number}"), &place)
+        });
+        let rows = web.get(&format!("/v1/runs/{}/handoffs", run.as_str().expect("a run"))).ok();
+        for (question, pair) in questions.iter().zip(answers.chunks(2)) {
+            let first = 2 * questions.iter().position(|one| one == question).expect("it");
+            let statuses: Vec<u16> = pair.iter().map(|answer| answer.status).collect();
+            let won = statuses.iter().position(|status| *status == 200).expect("one is taken");
+            assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{pair:?}");
+            let row =
+                rows.as_array().and_then(|rows| rows.iter().find(|row| row["id"] == *question));
+            let kept = row.expect("its row").to_string();
+            assert!(kept.contains(&format!("\"answer {}\"", first + won)), "{kept}");
+        }
+    }
+}
+
+#[test]
+fn b_18_every_file_that_is_dropped_moves_by_its_own_fate() {
+    for count in CROWDS {
+        let world = World::workflow(&format!("{CROWD}\n[coordination]\n"));
+        let web = Web::up(&world);
+        let begin = |number: usize| {
+            let request = json!({ "request": format!("part {number}") });
+            web.post("/v1/runs", &request).ok()["run"].clone()
+        };
+        let runs: Vec<Value> = (0..count).map(begin).collect();
+        let id = |number: usize| format!("00000000-0000-4000-8000-{number:012}");
+        let draft = world.project().join(".claude/draft");
+        std::fs::create_dir_all(&draft).expect("a folder");
+        let pending = world.project().join(".claude/handoffs/pending");
+        at_the_same_time(count, |number| {
+            let to = if number % 2 == 0 { "reviewer" } else { "nobody" };
+            let message = json!({
+                "schema_version": "1.0.0", "message_id": id(number),
+                "timestamp": "2026-02-11T08:01:00Z", "from": "builder", "to": to,
+                "type": "task_handoff", "priority": "normal", "status": "pending",
+                "payload": { "summary": format!("part {number}") },
+                "context": { "run": runs[number], "workflow": "crowd", "iteration": 1 },
+            });
+            let (from, name) = (draft.join(number.to_string()), format!("{number}.json"));
+            std::fs::write(&from, message.to_string()).expect("written");
+            std::fs::rename(from, pending.join(name)).expect("dropped");
+        });
+        for (number, run) in runs.iter().enumerate() {
+            let place = format!("/v1/runs/{}/handoffs", run.as_str().expect("a run"));
+            if number % 2 == 1 {
+                let why = format!(".claude/handoffs/rejected/{number}.reason.json");
+                let why = until(&why, || serde_json::from_str::<Value>(&world.read(&why)).ok());
+                assert_eq!(why["message_id"], id(number), "{why}");
+                assert!(why["reason"].to_string().contains("nobody"), "{why}");
+                let rows = web.get(&place).ok();
+                assert!(!rows.to_string().contains("\"to\":\"reviewer\""), "{rows}");
+                continue;
+            }
+            let mine = until("its handoff", || {
+                let rows = web.get(&place).ok();
+                let mut rows = rows.as_array()?.clone().into_iter();
+                rows.find(|row| row["handoff"]["offer"]["to"] == "reviewer")
+            });
+            let offer = &mine["handoff"]["offer"];
+            assert_eq!(offer["foreign"]["id"], id(number), "{mine}");
+            assert_eq!(offer["summary"], format!("part {number}"), "{mine}");
+        }
+    }
+}
+
+#[test]
+fn b_18_every_emit_hears_what_became_of_its_own_words() {
+    for count in CROWDS {
+        let world = World::workflow(&CROWD.replacen(
+            "runner = \"external\"",
+            "runner = \"exec\"\ncommand = [\"sh\", \"crowd.sh\"]",
+            1,
+        ));
+        let script = format!(
+            r#"cat > /dev/null
+number=0
+while [ $number -lt {count} ]; do
+  to=reviewer; [ $((number % 2)) = 1 ] && to=nobody
+  (
+    '{program}' emit --json HANDOFF "{{\"to\":\"$to\",\"summary\":\"part $number\"}}" > said.$number 2>&1
+    echo "exit $?" >> said.$number
+  ) &
+  number=$((number + 1))
+done
+wait
+touch all
+"#,
+            program = program(),
+        );
+        world.write("crowd.sh", &script);
+        world.run(&["trust", "--yes"]).ok();
+        let web = Web::up(&world);
+        web.post("/v1/runs", &json!({ "request": "Build it" })).ok();
+        until_so("all have said it", || world.project().join("all").exists());
+        for number in 0..count {
+            let said = world.read(&format!("said.{number}"));
+            let refused = said.contains("Unknown target");
+            assert_eq!(refused, number % 2 == 1, "{number}: {said}");
+            assert_eq!(said.contains("exit 0"), number % 2 == 0, "{number}: {said}");
+        }
+        let even = count.div_ceil(2);
+        until_so("each is a handoff", || {
+            let rows = web.get("/v1/runs/latest/handoffs").ok();
+            let rows = rows.as_array().expect("rows");
+            let mine = |number: &usize| {
+                let summary = json!(format!("part {}", 2 * number));
+                rows.iter().any(|row| row["handoff"]["offer"]["summary"] == summary)
+            };
+            (0..even).filter(mine).count() == even
+        });
     }
 }
