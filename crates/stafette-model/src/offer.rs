@@ -236,6 +236,29 @@ impl<A: Default> Offer<A> {
             trace: None,
         }
     }
+
+    /// True if it names a target, and says nothing about the work.
+    pub fn is_bare(&self) -> bool {
+        self.detail.is_empty()
+            && self.summary.is_empty()
+            && self.instructions.is_none()
+            && self.outputs.is_empty()
+            && self.missing.is_empty()
+            && self.question.is_none()
+    }
+
+    /// True if both say the same about the work.
+    pub fn says_the_same(&self, other: &Self) -> bool
+    where
+        A: PartialEq,
+    {
+        self.detail == other.detail
+            && self.summary == other.summary
+            && self.instructions == other.instructions
+            && self.outputs == other.outputs
+            && self.missing == other.missing
+            && self.question == other.question
+    }
 }
 
 /// The result of a piece of work, in the contract's terms.

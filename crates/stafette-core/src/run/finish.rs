@@ -171,7 +171,7 @@ pub(super) fn hand_on(draft: &mut Draft, id: HandoffId, result: TurnResult) -> R
 
 /// True for a completion offered to the orchestrator: that is the answer itself, not another
 /// handoff.
-fn is_completion(offer: &Offer) -> bool {
+pub(super) fn is_completion(offer: &Offer) -> bool {
     offer.to == Party::Orchestrator && offer.reason == Reason::Completion
 }
 

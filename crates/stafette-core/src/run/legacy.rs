@@ -59,3 +59,15 @@ pub(super) fn attempts(offer: &Offer) -> Vec<PriorAttempt> {
     let tried = |prior: &PriorAttempt| PriorAttempt { tried: named(prior), ..prior.clone() };
     offer.prior_attempts.iter().map(tried).collect()
 }
+
+/// Adds the offers of a report that does not name those that it replaces: one to the same target, for
+/// the same reason and item, did.
+pub(super) fn tell(known: &mut Vec<Offer>, offers: &[Offer]) {
+    for offer in offers {
+        let same = |known: &Offer| {
+            known.to == offer.to && known.reason == offer.reason && known.item == offer.item
+        };
+        known.retain(|known| !same(known));
+        known.push(offer.clone());
+    }
+}

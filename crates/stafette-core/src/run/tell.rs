@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::propose::{self, HandoffRefused, Proposal, Refusal};
-use super::{Draft, Run, receipt};
+use super::{Draft, Run, finish, legacy, receipt};
 use crate::fields;
 use crate::handoff::{Handoff, Receipt};
 use crate::team::Said;
@@ -37,6 +37,55 @@ pub struct TurnTold {
     pub turn: TurnKey,
     /// The content of the report.
     pub told: TurnReport,
+    /// The positions of the turn's earlier offers that these replace; `None` in events of older
+    /// releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<Vec<usize>>,
+}
+
+/// The relation of an offer to those that the turn has reported before.
+enum Again {
+    /// It is further work.
+    No,
+    /// It was reported before, with the same words or with more.
+    Same,
+    /// It says more than the one at this position, or corrects it.
+    Replaces(usize),
+}
+
+/// Compares an offer with the earlier ones of its turn. An agent that sends the same words twice, or
+/// both by a tool and by a bare frame, hands over once; different words are different work, and none
+/// of it may be lost.
+fn again(standing: &[(Option<usize>, Offer)], offer: &Offer) -> Again {
+    let id = |offer: &Offer| offer.foreign.as_ref().map(|f| (f.dialect.clone(), f.id.clone()));
+    for (place, (_, known)) in standing.iter().enumerate() {
+        if (&known.to, &known.reason, &known.item) != (&offer.to, &offer.reason, &offer.item) {
+            continue;
+        }
+        match (id(known), id(offer)) {
+            (Some(one), Some(other)) if one != other => {}
+            (Some(_), Some(_)) => return Again::Replaces(place),
+            _ if offer.is_bare() || known.says_the_same(offer) => return Again::Same,
+            _ if known.is_bare() => return Again::Replaces(place),
+            _ => {}
+        }
+    }
+    Again::No
+}
+
+/// Judges an offer as the end of the turn will: after those that the turn has reported before. What
+/// is accepted here would otherwise be refused later, when nobody listens any more.
+fn judge(draft: &Draft, turn: TurnKey, before: &[&Offer], offer: &Offer) -> Result<(), Refusal> {
+    let proposal = |offer: &Offer| Proposal::within(offer.clone(), turn.handoff);
+    if before.is_empty() {
+        return propose::judge(&draft.run, &proposal(offer)).map(drop);
+    }
+    let mut trial = draft.clone();
+    for known in before.iter().filter(|known| !finish::is_completion(known)) {
+        // One that is refused by now moves nothing.
+        let _ = propose::propose(&mut trial, proposal(known));
+    }
+    propose::judge(&trial.run, &proposal(offer)).map(drop)
 }
 
 pub(crate) fn decide(draft: &mut Draft, turn: TurnKey, told: TurnReport) -> Reply {
@@ -45,27 +94,42 @@ pub(crate) fn decide(draft: &mut Draft, turn: TurnKey, told: TurnReport) -> Repl
     }
     let Some(handoff) = draft.run.handoff(turn.handoff) else { return Reply::Late };
     let agent = handoff.offer.to.clone();
-    let room = MAX_OFFERS.saturating_sub(handoff.told.offers.len());
     let constraints = handoff.constraints;
-    let (mut taken, mut refused) = (Vec::new(), Vec::new());
+    let earlier = handoff.told.offers.len();
+    // Each with its position among the earlier ones, or none if it is new.
+    let mut standing: Vec<(Option<usize>, Offer)> =
+        (0..).map(Some).zip(handoff.told.offers.iter().cloned()).collect();
+    let mut refused = Vec::new();
     for offer in told.offers {
         let offer = Offer { from: agent.clone(), ..propose::from_outside(offer) };
-        let proposal = Proposal::within(offer, turn.handoff);
-        let verdict = match taken.len() < room {
-            true => propose::judge(&draft.run, &proposal).map(drop),
+        let replaced = match again(&standing, &offer) {
+            Again::Same => continue,
+            Again::Replaces(place) => Some(place),
+            Again::No => None,
+        };
+        let others = standing.iter().enumerate().filter(|(place, _)| Some(*place) != replaced);
+        let before: Vec<&Offer> = others.map(|(_, (_, offer))| offer).collect();
+        let verdict = match before.len() < MAX_OFFERS {
+            true => judge(draft, turn, &before, &offer),
             false => Err(Refusal::TooMany { limit: MAX_OFFERS }),
         };
         match verdict {
-            Ok(()) => taken.push(proposal.offer),
+            Ok(()) => {
+                replaced.map(|place| standing.remove(place));
+                standing.push((None, offer));
+            }
             Err(refusal) => {
                 refused.push(refusal.clone());
                 let id = HandoffId(draft.run.next_handoff);
-                let (offer, cause) = (proposal.offer, Some(turn.handoff));
-                let event = HandoffRefused { id, offer, cause, refusal };
+                let event = HandoffRefused { id, offer, cause: Some(turn.handoff), refusal };
                 draft.record(Event::HandoffRefused(Box::new(event)));
             }
         }
     }
+    let stands = |place: &usize| standing.iter().any(|(old, _)| *old == Some(*place));
+    let replaces: Vec<usize> = (0..earlier).filter(|place| !stands(place)).collect();
+    let new = standing.into_iter().filter(|(old, _)| old.is_none());
+    let offers: Vec<Offer> = new.map(|(_, offer)| offer).collect();
     let response = match told.response.map(|response| Response { by: agent, ..response }) {
         None => None,
         Some(response) => match fitting(handoff_of(draft, turn), response) {
@@ -74,11 +138,12 @@ pub(crate) fn decide(draft: &mut Draft, turn: TurnKey, told: TurnReport) -> Repl
         },
     };
     let said = told.said.bounded(constraints);
-    let told = TurnReport { offers: taken, response, usage: told.usage, said };
+    let told = TurnReport { offers, response, usage: told.usage, said };
     // An agent that reports about its turn has received it.
     receipt::decide(draft, turn, Receipt::Acknowledged);
     if told != TurnReport::default() {
-        draft.record(Event::TurnTold(Box::new(TurnTold { turn, told })));
+        let replaces = Some(replaces);
+        draft.record(Event::TurnTold(Box::new(TurnTold { turn, told, replaces })));
     }
     Reply::Reported { refused }
 }
@@ -177,13 +242,16 @@ pub(crate) fn answer(run: &Run, id: HandoffId) -> Option<TurnResult> {
 impl TurnTold {
     pub(crate) fn apply(&self, run: &mut Run) {
         let Some(handoff) = run.handoff_mut(self.turn.handoff) else { return };
-        for offer in &self.told.offers {
-            // A turn that is delivered again repeats its reports.
-            let same = |known: &Offer| {
-                known.to == offer.to && known.reason == offer.reason && known.item == offer.item
-            };
-            handoff.told.offers.retain(|known| !same(known));
-            handoff.told.offers.push(offer.clone());
+        match &self.replaces {
+            Some(replaced) => {
+                let mut place = 0..;
+                handoff
+                    .told
+                    .offers
+                    .retain(|_| place.next().is_none_or(|it| !replaced.contains(&it)));
+                handoff.told.offers.extend(self.told.offers.iter().cloned());
+            }
+            None => legacy::tell(&mut handoff.told.offers, &self.told.offers),
         }
         if self.told.response.is_some() {
             handoff.told.response.clone_from(&self.told.response);
@@ -196,7 +264,7 @@ impl TurnTold {
 #[cfg(test)]
 mod tests {
     use super::TurnReport;
-    use crate::handoff::Receipt;
+    use crate::handoff::{Foreign, Receipt};
     use crate::run::story::{RELAY, Story, done, h, pass};
     use crate::{
         Failure, FailureKind, Input, Offer, Outcome, Party, Response, Status, TurnResult, Usage,
@@ -250,6 +318,57 @@ mod tests {
         let turn = story.key(h(1));
         story.input(Input::Fail { turn, failure, usage: Usage::default() });
         assert_eq!((story.state(h(1)), story.state(h(2))), ("resolved", "pending"));
+    }
+
+    fn about(to: &str, summary: &str) -> Offer {
+        Offer { summary: summary.to_owned(), ..pass(to) }
+    }
+
+    #[test]
+    fn b_01_what_was_taken_is_handed_on_though_it_goes_to_one_target() {
+        let mut story = Story::new(RELAY);
+        story.accept(h(1));
+        assert!(tells(&mut story, vec![pass("builder")]));
+        assert!(tells(&mut story, vec![about("builder", "the router")]));
+        assert!(tells(&mut story, vec![about("builder", "the tests")]));
+        // Words that were sent before, and a bare target, add nothing.
+        assert!(!tells(&mut story, vec![about("builder", "the router"), pass("builder")]));
+        story.done(h(1));
+        let open = story.run.open().map(|handoff| handoff.offer.summary.clone());
+        assert_eq!(open.collect::<Vec<String>>(), ["the router", "the tests"]);
+    }
+
+    #[test]
+    fn b_18_the_end_of_a_turn_refuses_nothing_that_was_taken_in_it() {
+        // The contract's window and its limit for an item let two of these pass.
+        let mut story = Story::new(RELAY);
+        story.accept(h(1));
+        let taken: Vec<bool> = ["one", "two", "three", "four"]
+            .map(|part| tells(&mut story, vec![about("builder", part)]))
+            .into();
+        story.done(h(1));
+        let open = story.run.open().count();
+        assert_eq!(open, taken.iter().filter(|taken| **taken).count(), "{}", story.transcript());
+        assert_eq!(taken, [true, true, false, false]);
+    }
+
+    #[test]
+    fn b_18_a_document_that_comes_again_corrects_the_first_one() {
+        let numbered = |id: &str, summary: &str| Offer {
+            foreign: Some(Foreign {
+                dialect: "contract".into(),
+                id: id.into(),
+                ..Foreign::default()
+            }),
+            ..about("builder", summary)
+        };
+        let mut story = Story::new(RELAY);
+        story.accept(h(1));
+        assert!(tells(&mut story, vec![numbered("1", "draft"), numbered("2", "the same words")]));
+        assert!(tells(&mut story, vec![numbered("1", "final")]));
+        story.done(h(1));
+        let open = story.run.open().map(|handoff| handoff.offer.summary.clone());
+        assert_eq!(open.collect::<Vec<String>>(), ["the same words", "final"]);
     }
 
     #[test]
