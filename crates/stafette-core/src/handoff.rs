@@ -359,6 +359,23 @@ pub struct Handoff {
 }
 
 impl Handoff {
+    /// Returns the answer that closed it, with the values that earlier takers contributed. `None`
+    /// while it is open.
+    pub fn answer(&self) -> Option<Response> {
+        let State::Closed(closing) = &self.state else { return None };
+        let mut outputs = Fields::new();
+        for response in self.gathered.iter().chain([&closing.response]) {
+            outputs.extend(response.outputs.clone());
+        }
+        Some(Response { outputs, ..closing.response.clone() })
+    }
+
+    /// Returns the requested inputs that no taker has given yet.
+    pub(crate) fn lacking(&self) -> Vec<MissingInput> {
+        let is_given = |key: &str| self.gathered.iter().any(|it| it.outputs.contains_key(key));
+        self.offer.missing.iter().filter(|input| !is_given(&input.key)).cloned().collect()
+    }
+
     /// Returns the key of the open turn, or of the last one.
     pub fn key(&self, run: crate::RunId) -> TurnKey {
         TurnKey { run, handoff: self.id, attempt: self.attempt, turn: self.turn }

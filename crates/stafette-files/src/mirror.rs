@@ -141,7 +141,7 @@ fn shown(run: RunId, handoff: &Handoff) -> (Place, String, Value) {
     let name = file_name(&message.message_id.0);
     let mut document = json!(message);
     if let State::Closed(closing) = &handoff.state {
-        document["response"] = json!(closing.response);
+        document["response"] = json!(handoff.answer());
         if let Some(failure) = &closing.response.failure {
             document["reason"] = failure.as_str().into();
         }

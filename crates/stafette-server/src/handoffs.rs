@@ -333,10 +333,10 @@ fn answer_of(run: RunId, row: Row) -> AnswerOf {
         HandoffView::Admitted(handoff) => {
             let came = Came::of(&handoff.offer);
             let answer = match &handoff.state {
-                Stands::Closed(closing) => {
+                Stands::Closed(closing) => handoff.answer().map(|response| {
                     let id = handoff.id.uuid(run).to_string();
-                    Some(came.answer(&handoff.offer, &closing.response, &id, closing.at))
-                }
+                    came.answer(&handoff.offer, &response, &id, closing.at)
+                }),
                 _ => None,
             };
             (&handoff.offer, answer)

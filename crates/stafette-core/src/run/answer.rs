@@ -4,12 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Draft, Status, budget, close, finish, permission, resume};
+use super::{Draft, Status, budget, close, finish, permission, recover, resume};
 use crate::fields;
 use crate::handoff::Question;
 use crate::handoff::{About, State};
 use crate::team;
 use crate::text::nearest;
+use crate::workflow::RecoveryCause;
 use crate::{
     Event, Fields, Handoff, HandoffId, Ignored, Outcome, Party, Reply, Response, Run, TurnResult,
     Usd,
@@ -58,7 +59,7 @@ pub(crate) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply 
     match about {
         // Closing the question has passed the inputs to the asker.
         About::Inputs => {}
-        About::Recovery(failed) => recover(draft, failed, &answer, response.outputs),
+        About::Recovery(failed) => go_on(draft, failed, &answer, response.outputs),
         About::Loop(parked) => go_round(draft, parked, &word, response.outputs),
         About::Confirm(source, result) => confirm(draft, source, &word, *result),
         About::Permission(turn, request) => {
@@ -98,6 +99,12 @@ fn objection(run: &Run, question: &Question, answer: &Answer) -> Option<String> 
     (!is_answer).then_some(complaint)
 }
 
+/// True if the text says how to continue after a failure, and gives no value.
+fn is_choice(text: &str) -> bool {
+    let word = text.trim().to_lowercase();
+    matches!(word.as_str(), "retry" | "skip" | "stop") || advice(text.trim()).is_some()
+}
+
 /// The words for the agent that follow `retry`.
 fn advice(text: &str) -> Option<&str> {
     let (word, advice) = text.split_once([' ', ':'])?;
@@ -124,7 +131,9 @@ fn misspelled<'a>(options: &'a [String], text: &str) -> Option<&'a str> {
 fn response(handoff: &Handoff, answer: &Answer) -> Result<Response, Vec<String>> {
     let missing = &handoff.offer.missing;
     let mut outputs = answer.values.clone();
-    if !answer.text.is_empty() {
+    let about = handoff.offer.question.as_ref().map(|question| &question.about);
+    let chooses = matches!(about, Some(About::Recovery(_))) && is_choice(&answer.text);
+    if !answer.text.is_empty() && !chooses {
         let open: Vec<&str> = missing
             .iter()
             .map(|input| input.key.as_str())
@@ -150,7 +159,7 @@ fn response(handoff: &Handoff, answer: &Answer) -> Result<Response, Vec<String>>
     Ok(Response { outputs, unresolved, summary, ..Response::new(Party::Human, outcome) })
 }
 
-fn recover(draft: &mut Draft, failed: HandoffId, answer: &Answer, outputs: Fields) {
+fn go_on(draft: &mut Draft, failed: HandoffId, answer: &Answer, outputs: Fields) {
     let text = answer.text.trim();
     if let Some(advice) = advice(text) {
         let advice = Fields::from_iter([("answer".to_owned(), Value::from(advice))]);
@@ -163,10 +172,18 @@ fn recover(draft: &mut Draft, failed: HandoffId, answer: &Answer, outputs: Field
             close::answered(draft, failed, skipped);
         }
         "stop" => close::end(draft, Status::Failed, "stopped by a person"),
-        // Another handoff waits for a result, and this is it.
+        // Another handoff waits for a result, and this is it, or a part of it.
         _ if is_waited_for(&draft.run, failed) => {
-            let done = Response::new(Party::Human, Outcome::Resolved);
-            close::answered(draft, failed, Response { outputs, ..done });
+            let lacking = draft.run.handoff(failed).map(Handoff::lacking).unwrap_or_default();
+            let keys = lacking.into_iter().map(|input| input.key);
+            let unresolved: Vec<String> = keys.filter(|key| !outputs.contains_key(key)).collect();
+            if unresolved.is_empty() {
+                let done = Response::new(Party::Human, Outcome::Resolved);
+                return close::answered(draft, failed, Response { outputs, ..done });
+            }
+            let part = Response::new(Party::Human, Outcome::Partial);
+            let part = Response { outputs, unresolved, ..part };
+            recover::decide(draft, failed, part, RecoveryCause::Partial);
         }
         _ => resume::afresh(draft, failed, outputs),
     }

@@ -93,7 +93,9 @@ pub(crate) fn about_failure(draft: &mut Draft, id: HandoffId, failure: &str) {
         about: About::Recovery(id),
         ..Question::default()
     };
-    park(draft, id, question);
+    // A handoff that is waited for can be answered by a person, too.
+    let missing = if handoff.returns_to.is_some() { handoff.lacking() } else { Vec::new() };
+    park_for(draft, id, question, missing);
 }
 
 /// Asks about a loop that ran too often or changed nothing.

@@ -191,12 +191,17 @@ fn critical_lacking<'a>(
     default: &Fields,
 ) -> Vec<&'a str> {
     let asked = handoff.offer.missing.iter().map(|input| input.key.as_str());
-    let mut lacking: Vec<&str> = asked
-        .chain(response.unresolved.iter().map(String::as_str))
-        .filter(|key| run.workflow.recovery.critical.iter().any(|critical| critical == key))
-        .filter(|key| !response.outputs.contains_key(*key) && !default.contains_key(*key))
-        .collect();
-    lacking.dedup();
+    let given = |key: &str| {
+        let earlier = handoff.gathered.iter().any(|response| response.outputs.contains_key(key));
+        earlier || response.outputs.contains_key(key) || default.contains_key(key)
+    };
+    let mut lacking: Vec<&str> = Vec::new();
+    for key in asked.chain(response.unresolved.iter().map(String::as_str)) {
+        let is_critical = run.workflow.recovery.critical.iter().any(|critical| critical == key);
+        if is_critical && !given(key) && !lacking.contains(&key) {
+            lacking.push(key);
+        }
+    }
     lacking
 }
 
@@ -212,7 +217,7 @@ fn try_other(draft: &mut Draft, id: HandoffId, response: Response, target: Party
         tried: Some(handoff.offer.to.clone()),
     });
     // Inputs that were already provided are not requested again.
-    offer.missing.retain(|input| !is_given(handoff, &input.key));
+    offer.missing = handoff.lacking();
     let proposal = Proposal {
         cause: handoff.cause,
         returns_to: handoff.returns_to,
@@ -230,10 +235,6 @@ fn try_other(draft: &mut Draft, id: HandoffId, response: Response, target: Party
     }
 }
 
-fn is_given(handoff: &Handoff, key: &str) -> bool {
-    handoff.gathered.iter().any(|response| response.outputs.contains_key(key))
-}
-
 impl RecoveryChosen {
     pub(crate) fn apply(&self, run: &mut Run) {
         if let Some(response) = &self.gathered
@@ -247,7 +248,7 @@ impl RecoveryChosen {
 #[cfg(test)]
 mod tests {
     use crate::run::story::{Story, ask, fields, h};
-    use crate::{FailureKind, MissingInput, Offer, Outcome, Status};
+    use crate::{FailureKind, Input, MissingInput, Offer, Outcome, Status};
     use serde_json::json;
 
     const TRIO: &str = r#"
@@ -320,6 +321,33 @@ mod tests {
             let given = order.inputs.get("size").or(order.inputs.get("answer"));
             assert_eq!(given.and_then(|value| value.as_str()), size);
         }
+    }
+
+    #[test]
+    fn s2_08_a_person_is_asked_until_no_critical_input_is_missing_and_the_answer_has_all() {
+        let critical = format!("{TRIO}\nrecovery.critical = [\"a\", \"b\", \"c\"]");
+        let mut story = Story::new(&critical);
+        story.hands(h(1), vec![wants(&["a", "b", "c", "d"])]);
+        story.answers(h(2), Outcome::Partial, json!({ "a": "A" }));
+        let says = |story: &Story, id: u32| {
+            let asked = story.run.handoff(h(id)).expect("a question");
+            let question = asked.offer.question.clone().expect("its words");
+            (question.details, question.answer_with)
+        };
+        let (details, with) = says(&story, 3);
+        assert!(details.ends_with("critical input missing: b, c"), "{details}");
+        assert_eq!(with, "b=… c=… d=…");
+        let mut gives = |id: u32, values: serde_json::Value| {
+            let (values, by) = (fields(values), "ada".into());
+            story.input(Input::Answer { handoff: h(id), values, text: String::new(), by });
+            story.run.handoff(h(2)).and_then(|handoff| handoff.answer())
+        };
+        assert_eq!(gives(3, json!({ "b": "B" })), None, "c is critical");
+        let answer = gives(4, json!({ "c": "C" })).expect("d can be done without");
+        assert_eq!(answer.outputs, fields(json!({ "a": "A", "b": "B", "c": "C" })));
+        assert_eq!((answer.outcome, answer.unresolved), (Outcome::Partial, vec!["d".to_owned()]));
+        let order = story.run.outbox().next().expect("the writer goes on");
+        assert_eq!(order.inputs, answer.outputs);
     }
 
     #[test]
