@@ -115,6 +115,13 @@ impl Principal {
         let has_name = self.via == Via::Bearer || self.caller.may(Right::Decide).is_err();
         if name.is_empty() || has_name { self.name.clone() } else { name }
     }
+
+    /// Returns the name under which the caller takes a turn. Several programs may share a token, so
+    /// the name that a program gives itself tells them apart.
+    pub(crate) fn taker(&self, name: String) -> String {
+        let signed = self.signed(name.clone());
+        if name.is_empty() || name == signed { signed } else { format!("{name} by {signed}") }
+    }
 }
 
 impl<S: Sync> FromRequestParts<S> for Principal {

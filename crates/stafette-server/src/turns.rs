@@ -151,7 +151,7 @@ async fn accept(
     Body(Accept { by, lease }): Body<Accept>,
 ) -> Result<Json<TurnOrder>, Problem> {
     let (run, handoff) = theirs(&edge, &principal, &place).await?;
-    let by = principal.signed(by);
+    let by = principal.taker(by);
     Ok(Json(edge.engine.external().accept(run, handoff, &by, lease).await?))
 }
 

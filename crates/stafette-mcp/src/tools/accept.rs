@@ -61,9 +61,14 @@ impl super::Tool for Tool {
             context.may_sit(&offered.offer.to)?;
             context.may_see(run).await?;
         }
-        let by = arguments.by.as_deref().unwrap_or(&context.caller.name);
+        // Several programs may share a token: the name that each gives tells them apart.
+        let own = &context.caller.name;
+        let by = match arguments.by {
+            Some(by) if by != *own => format!("{by} by {own}"),
+            _ => own.clone(),
+        };
         let lease = arguments.lease_seconds.map(Millis::seconds);
-        let order = context.engine.external().accept(run, name, by, lease).await?;
+        let order = context.engine.external().accept(run, name, &by, lease).await?;
         Ok(Briefing::of(order))
     }
 }
