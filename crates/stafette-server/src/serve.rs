@@ -86,6 +86,8 @@ pub(crate) async fn port(listener: TcpListener, tls: Option<Tls>, router: Router
                         }
                     };
                     tokio::select! {
+                        // What has arrived is read first.
+                        biased;
                         () = served => {}
                         () = stranger.sent_away() => {}
                     }

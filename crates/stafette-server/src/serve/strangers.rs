@@ -126,9 +126,15 @@ impl Stranger {
         }
     }
 
-    /// Returns when the connection has to make way for another one.
+    /// Returns when the connection has to make way for another one. One that shows who it is at the
+    /// last moment stays: on a busy machine its request may have lain unread for all of its time.
     pub(super) async fn sent_away(&self) {
-        self.0.leave.notified().await;
+        loop {
+            self.0.leave.notified().await;
+            if lock(&self.0.place).is_none() {
+                return;
+            }
+        }
     }
 }
 
@@ -178,6 +184,16 @@ mod tests {
         drop(slow_ones);
         let after = door.admit(slow).await;
         assert!(!has_to_go(&after) && !has_to_go(&late), "who left makes room");
+    }
+
+    #[tokio::test]
+    async fn b_18_who_is_heard_only_when_it_has_to_go_stays() {
+        let ip = IpAddr::from([127, 0, 0, 1]);
+        let mut door = Strangers { grace: Duration::ZERO, ..Strangers::new() };
+        let crowd = admit(&mut door, ip, MOST + 2).await;
+        // Their requests have been sent, and the first is read now.
+        crowd[0].is_known();
+        assert_eq!([&crowd[0], &crowd[1], &crowd[2]].map(has_to_go), [false, true, false]);
     }
 
     #[tokio::test]
