@@ -12,11 +12,13 @@ const SHORTEST: usize = 8;
 /// value.
 const SHORTEST_LINE: usize = 16;
 
-/// The minimum length of a value of three kinds of characters; `en_US.UTF-8` is shorter.
+/// The minimum length of a value of three kinds of characters, and how often they change in it.
 const MIXED: usize = 12;
+const MIXED_CHANGES: usize = 3;
 
-/// The length from which on letters alone are no word any more.
+/// The length from which on letters alone are no word any more, if they change their case so often.
 const LONG_WORD: usize = 20;
+const WORD_CHANGES: usize = 4;
 
 /// The size of the pieces that a long value is recognised by, in bytes.
 const PIECE: usize = LOOK / 2;
@@ -137,19 +139,33 @@ fn is_unusual(value: &str) -> bool {
 }
 
 /// True if a value looks random, whatever its name is: a long mix of letters and digits, or a shorter
-/// one of three kinds of characters. Sentences and lists of words are none.
+/// one that changes between kinds of characters again and again. Sentences, addresses and lists of
+/// words are none, however they are joined.
 pub(super) fn is_random(value: &str) -> bool {
     let has = |kind: fn(&u8) -> bool| value.bytes().any(|byte| kind(&byte));
     let (lower, upper) = (has(u8::is_ascii_lowercase), has(u8::is_ascii_uppercase));
     let digit = has(u8::is_ascii_digit);
-    let mark = value.bytes().any(|byte| b"!#$%&*+=?@^~".contains(&byte));
-    let kinds = [lower, upper, digit, mark].into_iter().filter(|it| *it).count();
+    let kinds = [lower, upper, digit].into_iter().filter(|it| *it).count();
     let is_long = value.len() >= SHORTEST_LINE && distinct(value) >= 10;
+    let changes = changes(value);
     is_unusual(value)
         && !has(u8::is_ascii_whitespace)
-        && (kinds >= 3 && value.len() >= MIXED
+        && (kinds == 3 && value.len() >= MIXED && changes >= MIXED_CHANGES
             || is_long && digit && (lower || upper)
-            || value.len() >= LONG_WORD && lower && upper)
+            || value.len() >= LONG_WORD && changes >= WORD_CHANGES)
+}
+
+/// Returns how often letters and digits meet, or a small letter a capital one. The capital letter at the
+/// beginning of a word does not count.
+fn changes(value: &str) -> usize {
+    let meet = |pair: &&[u8]| match (pair[0], pair[1]) {
+        (one, other) if one.is_ascii_digit() => other.is_ascii_alphabetic(),
+        (one, other) if one.is_ascii_alphabetic() => {
+            other.is_ascii_digit() || one.is_ascii_lowercase() && other.is_ascii_uppercase()
+        }
+        _ => false,
+    };
+    value.as_bytes().windows(2).filter(meet).count()
 }
 
 fn distinct(value: &str) -> usize {
