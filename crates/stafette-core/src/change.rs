@@ -20,7 +20,7 @@ use crate::{AgentName, HandoffId, Party, Reason, RunId, TurnOrder};
 
 pub use crate::workflow::changes::ChangeRules;
 pub use gate::{Gate, GateKind, gates, is_dependency, protection};
-pub use own::{AUTOMATION, is_lever, is_starter, runs};
+pub use own::{AUTOMATION, is_integration, is_lever, is_starter, runs};
 pub(crate) use path::folded;
 pub use path::{BadPath, FilePath, collisions};
 

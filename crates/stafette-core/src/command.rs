@@ -6,12 +6,19 @@
 use std::collections::BTreeSet;
 
 /// The programs that run the files among their arguments, or the command after them.
-const RUNNERS: [&str; 38] = [
+const RUNNERS: [&str; 50] = [
     "sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox", "python", "python3", "node",
     "deno", "bun", "ruby", "perl", "php", "lua", "java", "tsx", "ts-node", "uv", "npx", "make",
     "just", "env", "exec", "nohup", "nice", "sudo", "command", "timeout", "time", "xargs",
-    "setsid", ".", "source", "eval", "trap",
+    "setsid", ".", "source", "eval", "trap", "builtin", "chroot", "coproc", "doas", "enable",
+    "flock", "hash", "ionice", "mapfile", "parallel", "stdbuf", "watch",
 ];
+
+/// Options after which programs that look for files run a command.
+const EXECUTING: [&str; 7] = ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec"];
+
+/// Words of a shell that set variables, or names for commands.
+const SETTING: [&str; 6] = ["alias", "declare", "export", "local", "readonly", "typeset"];
 
 /// Programs that run what they read where no file is named to them.
 const READERS: [&str; 15] = [
@@ -145,6 +152,12 @@ impl Mentions {
                 self.is_adrift |= arguments.iter().any(|word| word.computed);
                 return go_to(arguments, folders);
             }
+            name if !outer && SETTING.contains(&name) => {
+                return self.set(name == "alias", arguments, folders, depth);
+            }
+            "find" | "fd" if arguments.iter().any(|word| EXECUTING.contains(&&*word.text)) => {
+                Role::Runs
+            }
             name if is_runner(name) || piped == Some(true) => Role::Runs,
             name if LOOKING.contains(&name) => Role::Looks,
             _ => Role::Takes,
@@ -186,6 +199,20 @@ impl Mentions {
             }
             if depth > 0 && (is_text || may_be) {
                 self.text(&word.text, &folders, depth - 1);
+            }
+        }
+    }
+
+    /// Reads variables that a shell sets for the commands after it, and names for commands.
+    fn set(&mut self, runs: bool, arguments: &[Word], folders: &[String], depth: usize) {
+        for word in arguments {
+            let Some((variable, value)) = word.assignment() else { continue };
+            let runs = runs || STARTING.contains(&variable);
+            let role = if runs { Role::Runs } else { Role::Takes };
+            self.add(value, folders, role, false, word.computed);
+            self.runs_computed |= runs && word.computed;
+            if runs && depth > 0 {
+                self.text(value, folders, depth - 1);
             }
         }
     }
@@ -455,6 +482,14 @@ impl Cut {
         }
         if braced {
             rest.next();
+            // What stands in for an empty variable may be a command's output.
+            for (_, after) in
+                name.match_indices("$(").map(|(at, open)| name.split_at(at + open.len()))
+            {
+                self.quoted.push(substituted(&mut after.chars().peekable()));
+            }
+            let ticked = name.split('`').skip(1).step_by(2);
+            self.quoted.extend(ticked.map(str::to_owned));
         }
         match name == "PWD" && self.word.text.is_empty() {
             true => self.word.text.push('.'),
@@ -518,6 +553,26 @@ mod tests {
         ] {
             let found = of(&["sh", "-c", text]);
             assert_eq!(found, files, "{text}");
+        }
+    }
+
+    #[test]
+    fn b_20_a_shell_runs_files_by_more_than_their_names() {
+        for text in [
+            "find src -exec ./a.sh ';'",
+            "echo \"${Y:-$(./a.sh)}\"",
+            "echo ${Y:-`./a.sh`}",
+            "builtin source ./a.sh",
+            "coproc ./a.sh; wait",
+            "export BASH_ENV=./a.sh; bash -c true",
+            "alias q=./a.sh; q",
+            "hash -p ./a.sh ls; ls",
+        ] {
+            let found = of(&["sh", "-c", text]);
+            assert!(found.contains(&"./a.sh".to_owned()), "{text}: {found:?}");
+        }
+        for text in ["find src -name a.sh", "export NAME=./a.sh"] {
+            assert_eq!(of(&["sh", "-c", text]), Vec::<String>::new(), "{text}");
         }
     }
 

@@ -260,7 +260,7 @@ pub enum PermissionLevel {
     /// Also changing files.
     #[default]
     Edits,
-    /// Everything, commands included. Only in a sandbox.
+    /// Everything, commands included. Only in a sandbox that the system enforces as a whole.
     All,
 }
 

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use stafette_agents::profile::{Profile, config_file, on_path};
 use stafette_agents::{Confined, Job};
 use stafette_core::RunId;
-use stafette_core::change::{AUTOMATION, is_lever, is_starter};
-use stafette_core::workflow::Sandbox;
+use stafette_core::change::{AUTOMATION, is_integration, is_lever, is_starter};
+use stafette_core::workflow::{PermissionLevel, Sandbox};
 use stafette_sandbox::{Mode, Places, Policy, Prepared, SandboxError, find_bubblewrap, prepare};
 use stafette_workspace::Worktree;
 
@@ -52,6 +52,8 @@ pub(crate) fn confine(
 ) -> Result<Option<(Confined, Confinement)>, SandboxError> {
     let mode = match job.agent.sandbox {
         Sandbox::Off => return Ok(None),
+        // Its own questions are off, so that nothing else would hold it where the sandbox holds little.
+        Sandbox::Auto if job.agent.permissions == PermissionLevel::All => Mode::Strict,
         Sandbox::Auto => Mode::Auto,
         Sandbox::Strict => Mode::Strict,
     };
@@ -120,7 +122,7 @@ fn levers(folder: &Path) -> Vec<PathBuf> {
 /// the workflow.
 fn steering(project: &Path, parts: &[String]) -> Vec<PathBuf> {
     let plain = |path: &String| project.join(path).components().collect::<PathBuf>();
-    let mut all = named(project, is_starter);
+    let mut all = named(project, |name| is_starter(name) || is_integration(name));
     all.extend(AUTOMATION.iter().map(|folder| project.join(folder)).filter(|path| path.exists()));
     all.extend(parts.iter().map(plain).filter(|path| path.is_file()));
     all

@@ -49,6 +49,9 @@ async fn fork(
     Body(Fork { seq, handoff, by }): Body<Fork>,
 ) -> Result<Json<Forked>, Problem> {
     let from = crate::runs::find(&edge, &run).await?;
+    // The new run may spend what this one may.
+    let state = edge.engine.state(from).await?;
+    principal.may(Right::to_begin(&state.purse.limit, &state.workflow.budget))?;
     let seq = match (seq, handoff) {
         (None, Some(handoff)) => Some(admitted(&edge, from, handoff).await?),
         (seq, _) => seq,

@@ -99,44 +99,50 @@ const STARTERS: [&str; 28] = [
     "mise.toml",
 ];
 
-/// Files and folders that other tools obey, anywhere in the project: continuous integration, builds
-/// and containers. A `*` matches any part of a name.
-const TOOLS: [&str; 68] = [
-    "*.dockerfile",
-    "*.mk",
+/// Files and folders that tell continuous integration what to run, anywhere in the project. A `*`
+/// matches any part of a name.
+const INTEGRATION: [&str; 18] = [
     ".appveyor.yml",
-    ".bazelrc",
-    ".bazelversion",
     ".buildkite",
-    ".cargo",
     ".circleci",
     ".cirrus.yml",
     ".drone.yml",
-    ".gitattributes",
     ".gitlab-ci.yml",
+    ".teamcity",
+    ".travis.yml",
+    ".woodpecker",
+    ".woodpecker.yml",
+    "appveyor.yml",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    "buildkite.yml",
+    "buildspec.yml",
+    "cloudbuild.yaml",
+    "cloudbuild.yml",
+    "jenkinsfile*",
+];
+
+/// Files and folders that other tools obey, anywhere in the project: builds and containers. A `*`
+/// matches any part of a name.
+const TOOLS: [&str; 50] = [
+    "*.dockerfile",
+    "*.mk",
+    ".bazelrc",
+    ".bazelversion",
+    ".cargo",
+    ".gitattributes",
     ".gitmodules",
     ".justfile",
     ".mvn",
     ".npmrc",
     ".pnp.cjs",
     ".pnpmfile.cjs",
-    ".teamcity",
     ".tool-versions",
-    ".travis.yml",
-    ".woodpecker",
-    ".woodpecker.yml",
     ".yarn",
     ".yarnrc",
     ".yarnrc.yml",
-    "appveyor.yml",
-    "azure-pipelines.yml",
-    "bitbucket-pipelines.yml",
     "build.rs",
-    "buildkite.yml",
-    "buildspec.yml",
     "bunfig.toml",
-    "cloudbuild.yaml",
-    "cloudbuild.yml",
     "compose.*.yaml",
     "compose.*.yml",
     "compose.yaml",
@@ -152,7 +158,6 @@ const TOOLS: [&str; 68] = [
     "gradle-wrapper.properties",
     "gradlew",
     "gradlew.bat",
-    "jenkinsfile*",
     "justfile",
     "makefile",
     "mvnw",
@@ -217,6 +222,12 @@ pub fn is_starter(name: &str) -> bool {
     STARTERS.iter().any(|pattern| is_like(&name, pattern))
 }
 
+/// True if continuous integration runs what the file or folder of this name says.
+pub fn is_integration(name: &str) -> bool {
+    let name = folded(name);
+    INTEGRATION.iter().any(|pattern| is_like(&name, pattern))
+}
+
 /// True if the file is part of the orchestrator itself: its workflow, its profiles, or what
 /// `[changes]` calls its own.
 pub(super) fn is_logic(file: &FilePath, rules: &ChangeRules) -> bool {
@@ -251,7 +262,11 @@ pub(super) fn steers(file: &FilePath, rules: &ChangeRules) -> bool {
     let known = |name: &str| {
         LEVERS.contains(&name)
             || INSTRUCTIONS.contains(&name)
-            || STARTERS.iter().chain(&TOOLS).any(|pattern| is_like(name, pattern))
+            || STARTERS
+                .iter()
+                .chain(&INTEGRATION)
+                .chain(&TOOLS)
+                .any(|pattern| is_like(name, pattern))
     };
     let within = |folder: &str| {
         text.starts_with(&format!("{folder}/")) || text.contains(&format!("/{folder}/"))
