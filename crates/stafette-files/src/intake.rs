@@ -196,11 +196,12 @@ impl Coordination {
     /// Returns the current turn of an agent: in the run that the file names, or in the only one.
     async fn turn_of(&self, agent: &AgentName, value: &Value) -> Result<TurnOrder, Rejection> {
         let named = value.pointer("/context/run").and_then(Value::as_str);
+        let runs = match named {
+            Some(named) => named.parse().into_iter().collect(),
+            None => self.engine.store().unfinished().await.unwrap_or_default(),
+        };
         let mut found = Vec::new();
-        for run in self.engine.store().unfinished().await.unwrap_or_default() {
-            if named.is_some_and(|named| named != run.to_string()) {
-                continue;
-            }
+        for run in runs {
             let Ok(state) = self.engine.state(run).await else { continue };
             found.extend(state.outbox().filter(|order| order.agent == *agent));
         }
