@@ -156,7 +156,7 @@ impl Turn<'_> {
             None => (None, Action::Press(vec![Press::Esc])),
         };
         // A question that was answered at the terminal meanwhile must not be answered twice.
-        let glance = Glance::at(self.job, self.terminal);
+        let glance = self.glance();
         let is_there = !matches!(glance, Glance::Quiet | Glance::Busy);
         let before = self.terminal.text().join("\n");
         match &action {

@@ -66,6 +66,8 @@ pub(super) struct Turn<'a> {
     /// The number of the program's start that has the turn.
     life: u32,
     close: Close,
+    /// True if the program had no turn since its start.
+    fresh: bool,
     /// True if the program has its order.
     handed_in: bool,
     heard: u64,
@@ -121,6 +123,7 @@ impl<'a> Turn<'a> {
             note: None,
             life: 0,
             close: Close::Open,
+            fresh: false,
             handed_in: false,
             heard: 0,
             receipts: Receipts::new(link.0.clone()),
@@ -176,6 +179,11 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
+    /// The state that the screen shows now.
+    pub(super) fn glance(&self) -> Glance {
+        Glance::at(self.job, self.terminal, self.fresh)
+    }
+
     /// The row with the program's input, where the profile knows it.
     fn input(&self) -> Option<String> {
         let mode = self.job.profile.as_ref().and_then(|profile| profile.pty.as_ref());
@@ -195,7 +203,7 @@ impl<'a> Turn<'a> {
     /// does not help.
     async fn press_again(&mut self) -> Option<Signal> {
         let lost = match &self.typed {
-            Some(_) => !self.is_taken() && Glance::at(self.job, self.terminal) != Glance::Busy,
+            Some(_) => !self.is_taken() && self.glance() != Glance::Busy,
             None => self.heard == 0,
         };
         let limit = if self.typed.is_some() { ENTERS } else { 2 };
@@ -219,6 +227,7 @@ impl<'a> Turn<'a> {
 
     /// Assigns the turn to the current program, which signs with its own token.
     fn begin(&mut self) {
+        self.fresh = false;
         let leader = self.terminal.status().pid;
         self.note = leader.and_then(|leader| TurnNote::new(self.job, leader));
         let token = self.terminal.token();
@@ -257,7 +266,8 @@ impl<'a> Turn<'a> {
                 State::Ready | State::Waiting | State::Working | State::NotReady => {
                     let now = Instant::now();
                     let late = *late.get_or_insert(now + self.patience());
-                    match Glance::at(self.job, self.terminal) {
+                    self.fresh = matches!(news.status.state, State::Ready | State::NotReady);
+                    match self.glance() {
                         Glance::Dialog => {
                             if self.answer_dialog().await {
                                 continue;
@@ -357,7 +367,7 @@ impl<'a> Turn<'a> {
     async fn settled(&mut self) -> Option<Signal> {
         self.glanced = true;
         self.busy = false;
-        let mut glance = Glance::at(self.job, self.terminal);
+        let mut glance = self.glance();
         if glance == Glance::Dialog {
             if self.answer_dialog().await {
                 self.glanced = false;

@@ -10,7 +10,9 @@ use stafette_core::TurnResult;
 use stafette_core::handoff::Receipt;
 use stafette_core::workflow::Runner;
 
-use crate::world::{World, next};
+use tokio::time::timeout;
+
+use crate::world::{PATIENCE, World, next};
 
 /// Draws a menu of two options and moves its mark with the arrows, until Enter; `$at` is the choice.
 const MENU: &str = r#"
@@ -113,6 +115,38 @@ async fn b_13_a_terminals_permission_prompt_is_answered_from_the_inbox() {
     assert!(session.reply(&id, "No"));
     assert_eq!(finished(&mut session).await.response.summary, "asked");
     assert_eq!(fs::read_to_string(world.work().join("chosen")).unwrap(), "2\n");
+    terminals.end_all().await;
+}
+
+#[tokio::test]
+async fn b_13_a_question_with_the_words_of_a_dialog_is_for_a_person_once_the_agent_has_written() {
+    let world = World::new();
+    let terminals = terminals();
+    // In the turn, and again before the next one.
+    let script = "compose; enter; option1='Yes'; option2='No'; menu 'grep -r \"Is this folder trusted?\" .'; \
+                  echo $at > first; printf '\\033[H\\033[2J<<<ODEI:RESULT:once>>>\\r\\n\\r\\n$ what next?'; \
+                  until [ -e go ]; do sleep 0.1; done; menu 'echo Is this folder trusted?'; echo $at > second; \
+                  compose; enter; finish twice";
+    let mut job = job(&world, script);
+    job.ready_timeout = Some(Duration::from_secs(600));
+    let mut session = start_in(job.clone(), &terminals);
+    let (id, ..) = asked(&mut session).await;
+    assert!(session.reply(&id, "No"));
+    assert_eq!(finished(&mut session).await.response.summary, "once");
+    assert_eq!(fs::read_to_string(world.work().join("first")).unwrap(), "2\n");
+
+    fs::write(world.work().join("go"), "").unwrap();
+    let terminal = terminals.get(job.order.key.run, &job.order.agent).unwrap();
+    let mut changes = terminal.changes();
+    while !terminal.text().join("\n").contains("2. No") {
+        timeout(PATIENCE, changes.changed()).await.expect("a menu").unwrap();
+    }
+    job.order.key = format!("{}/h2/1.1", job.order.key.run).parse().unwrap();
+    let mut session = start_in(job, &terminals);
+    let (id, ..) = asked(&mut session).await;
+    assert!(session.reply(&id, "No"));
+    assert_eq!(finished(&mut session).await.response.summary, "twice");
+    assert_eq!(fs::read_to_string(world.work().join("second")).unwrap(), "2\n");
     terminals.end_all().await;
 }
 
