@@ -1,7 +1,7 @@
 //! The session that a program keeps on its own, noted down so that the next turn continues it.
 
-use std::fs;
 use std::path::PathBuf;
+use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,17 @@ struct Note {
     profile: String,
     #[serde(flatten)]
     native: Native,
+}
+
+/// Returns true once for each agent and run: what its program denies is always the same.
+pub(super) fn is_first_report(job: &Job) -> bool {
+    let run = job.order.key.run.to_string();
+    let place = job.scratch.join("sessions").join(run).join(format!("{}.denies", job.order.agent));
+    let create = || -> io::Result<()> {
+        stafette_disk::folder_of(&place)?;
+        stafette_disk::private().write(true).create_new(true).open(&place).map(drop)
+    };
+    !create().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists)
 }
 
 impl Notebook {
