@@ -198,6 +198,23 @@ async fn b_13_only_so_many_denied_tools_are_named() {
     assert_eq!(named, Some(20), "{told:?}");
 }
 
+#[test]
+fn b_20_what_is_looked_at_before_a_turn_is_what_was_trusted() {
+    let world = World::new();
+    let text = r#"
+        name = "odd"
+        title = "an odd agent"
+        detect = { program = "sh" }
+        exec = { command = ["sh", "{resume}", "{permissions}"], resume = ["{session}"] }
+        permissions.edits.arguments = ["edits.sh"]
+    "#;
+    let profile = Profile::parse(text).unwrap();
+    let mut job = with(&world, profile.clone());
+    job.agent.script = None;
+    assert_eq!(job.command(), ["sh", "edits.sh"]);
+    assert_eq!(Some(job.command()), profile.words_of(&job.agent));
+}
+
 #[tokio::test]
 async fn a_user_brings_an_agent_by_a_file() {
     let world = World::new();
