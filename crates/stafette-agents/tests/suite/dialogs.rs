@@ -188,3 +188,34 @@ async fn b_06_a_prompt_is_ingested_when_its_composer_is_empty_and_enter_is_press
     assert_eq!(result.response.summary, "taken");
     terminals.end_all().await;
 }
+
+#[tokio::test]
+async fn b_13_an_answer_counts_only_for_the_question_that_it_was_given_to() {
+    let world = World::new();
+    let terminals = terminals();
+    let script = "compose; enter; option1='Yes'; option2='No'; menu 'May I remove one?'; echo $at > one; \
+                  menu 'May I remove two?'; echo $at > two; \
+                  option1='Yes, always'; option2='Yes'; menu 'May I remove three?'; echo $at > three; finish asked";
+    let mut job = job(&world, script);
+    job.ready_timeout = Some(Duration::from_secs(600));
+    let (run, agent) = (job.order.key.run, job.order.agent.clone());
+    let mut session = start_in(job, &terminals);
+    let (one, ..) = asked(&mut session).await;
+    // A person answers at the terminal, while another one has the first question before them.
+    let terminal = terminals.get(run, &agent).unwrap();
+    terminal.write(b"\r".to_vec()).await.unwrap();
+    let mut changes = terminal.changes();
+    while !terminal.text().join("\n").contains("remove two?") {
+        timeout(PATIENCE, changes.changed()).await.expect("a menu").unwrap();
+    }
+    session.reply(&one, "Yes");
+    let (two, title, _) = asked(&mut session).await;
+    assert_eq!(title, "May I remove two?");
+    assert!(session.reply(&two, "No"));
+    let (three, ..) = asked(&mut session).await;
+    assert!(session.reply(&three, "Yes"));
+    assert_eq!(finished(&mut session).await.response.summary, "asked");
+    let chosen = ["one", "two", "three"].map(|name| fs::read_to_string(world.work().join(name)));
+    assert_eq!(chosen.map(Result::unwrap), ["1\n", "2\n", "2\n"]);
+    terminals.end_all().await;
+}
