@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use stafette_core::run::session::SessionState;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::glance::{self, Glance};
 use super::menu::Menu;
@@ -36,6 +36,8 @@ pub(super) struct Question {
     id: String,
     posed: Posed,
     default: Option<String>,
+    /// The time at which nobody has answered it.
+    pub(super) until: Instant,
 }
 
 /// A question as the screen poses it. An answer to one counts for no other.
@@ -154,8 +156,18 @@ impl Turn<'_> {
             default: default.clone(),
             within,
         };
-        self.question = Some(Question { id, posed, default });
+        self.question = Some(Question { id, posed, default, until: Instant::now() + within });
         self.link.tell(asks).await;
+    }
+
+    /// Answers no to a question that has expired. Returns true if it has.
+    pub(super) async fn expire(&mut self) -> bool {
+        let now = Instant::now();
+        let late = self.question.as_ref().filter(|question| question.until <= now);
+        let Some(id) = late.map(|question| question.id.clone()) else { return false };
+        // It is the name of no option.
+        self.reply(&Reply { id, choice: String::new() }).await;
+        true
     }
 
     /// Takes an answer of a person. Returns true if the program is to be taken for ready.

@@ -255,6 +255,7 @@ impl<'a> Turn<'a> {
         loop {
             let mut waits = None;
             self.changes.borrow_and_update();
+            self.expire().await;
             let news = self.terminal.news();
             for sighting in news.frames.iter().filter(|found| found.frame.kind == "ERROR") {
                 self.frame(sighting).await;
@@ -304,6 +305,8 @@ impl<'a> Turn<'a> {
                 }
                 State::Starting | State::Restarting => {}
             }
+            let expires = self.question.as_ref().map(|question| question.until);
+            let waits = waits.into_iter().chain(expires).min();
             let wait = sleep_until(waits.unwrap_or_else(Instant::now));
             tokio::select! {
                 changed = self.changes.changed() => {
@@ -363,6 +366,13 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// Looks at the screen anew after an answer.
+    async fn answered(&mut self) {
+        self.goes_on().await;
+        self.printed_at = Instant::now();
+        self.glanced = false;
+    }
+
     /// Checks a screen that has become quiet. A used-up quota ends the turn.
     async fn settled(&mut self) -> Option<Signal> {
         self.glanced = true;
@@ -409,6 +419,9 @@ impl<'a> Turn<'a> {
             self.changes.borrow_and_update();
             if self.look().await {
                 return self.end().await;
+            }
+            if self.expire().await {
+                self.answered().await;
             }
             let now = Instant::now();
             let setup = self.terminal.setup();
@@ -469,6 +482,7 @@ impl<'a> Turn<'a> {
                 given_up,
                 (!self.glanced).then_some(quiet),
                 self.press_at,
+                self.question.as_ref().map(|question| question.until),
                 (self.unreported && self.interrupted.is_none()).then_some(due),
             ];
             let next = waits.into_iter().flatten().min().unwrap_or(beat);
@@ -480,9 +494,7 @@ impl<'a> Turn<'a> {
                 }
                 Some(reply) = self.answers.recv() => {
                     self.reply(&reply).await;
-                    self.goes_on().await;
-                    self.printed_at = Instant::now();
-                    self.glanced = false;
+                    self.answered().await;
                 }
                 () = sleep_until(next) => {}
             }

@@ -219,3 +219,30 @@ async fn b_13_an_answer_counts_only_for_the_question_that_it_was_given_to() {
     assert_eq!(chosen.map(Result::unwrap), ["1\n", "2\n", "2\n"]);
     terminals.end_all().await;
 }
+
+#[tokio::test]
+async fn b_13_a_question_that_nobody_answers_is_answered_with_no() {
+    let world = World::new();
+    let terminals = terminals();
+    let script = "compose; enter; option1='Yes'; option2='No'; menu 'May I run the tests?'; echo $at > menu; \
+                  printf '\\033[H\\033[2JMay I go on at all?'; key=$(dd bs=3 count=1 2>/dev/null); \
+                  [ \"$key\" = \"$esc\" ] && finish no; finish 'not asked'";
+    let mut job = job(&world, script);
+    job.ready_timeout = Some(Duration::from_secs(600));
+    job.permissions.patience = Duration::from_millis(1);
+    let mut session = start_in(job, &terminals);
+    let mut settled = Vec::new();
+    let result = loop {
+        match next(&mut session.signals).await {
+            Some(Signal::Settled { choice, .. }) => settled.push(choice),
+            Some(Signal::Finished(result)) => break result,
+            Some(Signal::Failed { failure, .. }) => panic!("{failure:?}"),
+            Some(_) => {}
+            None => panic!("no end"),
+        }
+    };
+    assert_eq!(result.response.summary, "no");
+    assert_eq!(settled, [Some("No".to_owned()), None]);
+    assert_eq!(fs::read_to_string(world.work().join("menu")).unwrap(), "2\n");
+    terminals.end_all().await;
+}
