@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use stafette_core::Usage;
 use stafette_core::run::session::SessionState;
 use tokio::time::{Instant, timeout};
 
@@ -29,6 +30,10 @@ const STEPS: usize = 24;
 /// The most dialogs that are answered by the profile before one turn: one that comes again and again
 /// is for a person.
 const DIALOGS: u32 = 12;
+
+/// The most questions that people are asked in one turn: a program that asks more is not waiting for
+/// their answers.
+const QUESTIONS: u32 = 64;
 
 /// A question that waits for a person.
 #[derive(Debug)]
@@ -125,15 +130,23 @@ impl Turn<'_> {
         self.posed(&rows, Menu::read(&rows).as_ref(), posed.doubt) == *posed
     }
 
-    /// Asks a person what to do about the screen, once.
-    pub(super) async fn ask(&mut self, doubt: Doubt) {
+    /// Asks a person what to do about the screen, once. Returns the end of the turn if there were too
+    /// many questions.
+    pub(super) async fn ask(&mut self, doubt: Doubt) -> Option<Signal> {
         let rows = self.terminal.text();
         let menu = Menu::read(&rows);
         let posed = self.posed(&rows, menu.as_ref(), doubt);
         match &self.question {
-            Some(open) if open.posed == posed => return,
+            Some(open) if open.posed == posed => return None,
             Some(_) => self.drop_question().await,
             None => {}
+        }
+        if self.questions >= QUESTIONS {
+            self.spoiled = true;
+            let screen = rows.join("\n");
+            let message =
+                format!("asked {QUESTIONS} times in one turn; the screen shows:\n{screen}");
+            return Some(Signal::recoverable(message, Usage::default()));
         }
         let options: Vec<String> = posed.answers.iter().map(|(name, _)| name.clone()).collect();
         let default = match &menu {
@@ -158,6 +171,7 @@ impl Turn<'_> {
         };
         self.question = Some(Question { id, posed, default, until: Instant::now() + within });
         self.link.tell(asks).await;
+        None
     }
 
     /// Answers no to a question that has expired. Returns true if it has.

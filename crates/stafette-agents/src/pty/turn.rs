@@ -250,12 +250,17 @@ impl<'a> Turn<'a> {
     /// Waits until the program takes input, over its restarts.
     async fn await_ready(&mut self) -> Result<(), Early> {
         let mut late = None;
-        let quiet = self.terminal.setup().quiet;
-        let mut still = Instant::now() + quiet;
+        let (quiet, arrival) = (self.terminal.setup().quiet, self.terminal.setup().arrival);
+        // The time since which the screen changes, and at which it is still.
+        let mut moving = Instant::now();
+        let mut still = moving + quiet;
         loop {
             let mut waits = None;
             self.changes.borrow_and_update();
-            self.expire().await;
+            if self.expire().await {
+                moving = Instant::now();
+                still = moving + quiet;
+            }
             let news = self.terminal.news();
             for sighting in news.frames.iter().filter(|found| found.frame.kind == "ERROR") {
                 self.frame(sighting).await;
@@ -268,17 +273,27 @@ impl<'a> Turn<'a> {
                     let now = Instant::now();
                     let late = *late.get_or_insert(now + self.patience());
                     self.fresh = matches!(news.status.state, State::Ready | State::NotReady);
+                    // One that never stops to change is judged all the same.
+                    let settles = still.min(moving + arrival);
                     match self.glance() {
+                        // Half of a menu has other options.
+                        Glance::Dialog | Glance::Asks if settles > now => waits = Some(settles),
                         Glance::Dialog => {
                             if self.answer_dialog().await {
+                                moving = Instant::now();
+                                still = moving + quiet;
                                 continue;
                             }
-                            self.ask(Doubt::Asks).await;
+                            if let Some(end) = self.ask(Doubt::Asks).await {
+                                return early(end);
+                            }
                         }
                         // Text typed now would be taken for the answer.
                         Glance::Asks => {
                             self.tell_that_it_asks().await;
-                            self.ask(Doubt::Asks).await;
+                            if let Some(end) = self.ask(Doubt::Asks).await {
+                                return early(end);
+                            }
                         }
                         // A screen that still changes may become one that is known.
                         Glance::Unready | Glance::Busy if late.max(still) > now => {
@@ -286,7 +301,9 @@ impl<'a> Turn<'a> {
                         }
                         Glance::Unready => {
                             self.tell_that_it_is_not_ready().await;
-                            self.ask(Doubt::Unknown).await;
+                            if let Some(end) = self.ask(Doubt::Unknown).await {
+                                return early(end);
+                            }
                         }
                         _ if news.status.state == State::NotReady && !self.is_known() => {
                             self.tell_that_it_is_not_ready().await;
@@ -313,7 +330,9 @@ impl<'a> Turn<'a> {
                     if changed.is_err() {
                         return Err(None);
                     }
-                    still = Instant::now() + quiet;
+                    let now = Instant::now();
+                    moving = if still <= now { now } else { moving };
+                    still = now + quiet;
                 }
                 Some(reply) = self.answers.recv() => {
                     if self.reply(&reply).await {
@@ -392,7 +411,9 @@ impl<'a> Turn<'a> {
         match glance {
             Glance::Asks | Glance::Dialog => {
                 self.tell_that_it_asks().await;
-                self.ask(Doubt::Asks).await;
+                if let Some(end) = self.ask(Doubt::Asks).await {
+                    return Some(end);
+                }
             }
             Glance::Busy => {
                 self.goes_on().await;

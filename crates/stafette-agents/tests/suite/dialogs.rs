@@ -246,3 +246,22 @@ async fn b_13_a_question_that_nobody_answers_is_answered_with_no() {
     assert_eq!(fs::read_to_string(world.work().join("menu")).unwrap(), "2\n");
     terminals.end_all().await;
 }
+
+#[tokio::test]
+async fn b_13_half_a_menu_is_not_asked_about() {
+    let world = World::new();
+    let setup = Setup { quiet: Duration::from_secs(2), ..Setup::default() };
+    let terminals = Terminals::new().with_setup(setup);
+    let script = "option1='No, exit'; option2='Yes, I trust it'; menu 'Is this folder trusted?'; \
+                  printf '\\033[H\\033[2JMay I?\\r\\n\\r\\n> 1. Yes\\r\\n  2. Ne'; sleep 0.5; \
+                  option1='Yes'; option2='Never'; menu 'May I?'; echo $at > chosen; compose; enter; finish asked";
+    let mut job = job(&world, script);
+    job.ready_timeout = Some(Duration::from_secs(600));
+    let mut session = start_in(job, &terminals);
+    let (id, _, options) = asked(&mut session).await;
+    assert_eq!((id.as_str(), options), ("1.t1", vec!["Yes".to_owned(), "Never".to_owned()]));
+    assert!(session.reply(&id, "Never"));
+    assert_eq!(finished(&mut session).await.response.summary, "asked");
+    assert_eq!(fs::read_to_string(world.work().join("chosen")).unwrap(), "2\n");
+    terminals.end_all().await;
+}
