@@ -190,11 +190,14 @@ impl<'a> Turn<'a> {
         mode.and_then(|mode| mode.input(&self.terminal.text()))
     }
 
-    /// True if the program has taken what was typed: its input is another one now. Where that cannot
-    /// be seen, any new output counts.
+    /// True if the program has taken what was typed: its input is another one now, or it shows that it
+    /// works. An input that is only hidden may come back as it was. Where the profile does not know
+    /// it, any new output counts.
     fn is_taken(&self) -> bool {
         match &self.typed {
-            Some(typed) => self.input().as_ref() != Some(typed),
+            Some(typed) => {
+                self.input().is_some_and(|input| input != *typed) || self.glance() == Glance::Busy
+            }
             None => self.terminal.says_something(),
         }
     }
@@ -203,14 +206,20 @@ impl<'a> Turn<'a> {
     /// does not help.
     async fn press_again(&mut self) -> Option<Signal> {
         let lost = match &self.typed {
-            Some(_) => !self.is_taken() && self.glance() != Glance::Busy,
+            Some(_) => !self.receipts.has(Receipt::Ingested) && !self.is_taken(),
             None => self.heard == 0,
         };
-        let limit = if self.typed.is_some() { ENTERS } else { 2 };
         self.press_at = None;
         if !lost {
             return None;
         }
+        // Enter would answer a question, and nobody knows what it does where the input is hidden.
+        let is_hidden = self.typed.is_some() && self.input().is_none();
+        if is_hidden || !matches!(self.glance(), Glance::Quiet | Glance::Unready) {
+            self.press_at = Some(Instant::now() + ENTER);
+            return None;
+        }
+        let limit = if self.typed.is_some() { ENTERS } else { 2 };
         if self.presses >= limit {
             self.typed.as_ref()?;
             self.spoiled = true;

@@ -265,3 +265,28 @@ async fn b_13_half_a_menu_is_not_asked_about() {
     assert_eq!(fs::read_to_string(world.work().join("chosen")).unwrap(), "2\n");
     terminals.end_all().await;
 }
+
+#[tokio::test]
+async fn b_06_a_prompt_whose_composer_is_only_hidden_is_not_ingested() {
+    let world = World::new();
+    let terminals = terminals();
+    // It swallows an Enter, and a notice hides its composer for a while.
+    let script = "compose; enter; printf '\\033[H\\033[2Ja notice'; sleep 1.5; \
+                  printf '\\033[H\\033[2J$ [Pasted text]'; enter; touch taken; finish taken";
+    let mut job = job(&world, script);
+    job.ready_timeout = Some(Duration::from_secs(600));
+    let mut session = start_in(job, &terminals);
+    let result = loop {
+        match next(&mut session.signals).await {
+            Some(Signal::Receipt(Receipt::Ingested)) => {
+                assert!(world.work().join("taken").exists(), "it was told too early");
+            }
+            Some(Signal::Finished(result)) => break result,
+            Some(Signal::Failed { failure, .. }) => panic!("{failure:?}"),
+            Some(_) => {}
+            None => panic!("no end"),
+        }
+    };
+    assert_eq!(result.response.summary, "taken");
+    terminals.end_all().await;
+}
