@@ -180,6 +180,22 @@ async fn b_13_what_a_program_always_denies_is_reported_once_for_each_run() {
 }
 
 #[tokio::test]
+async fn b_01_the_notes_about_the_sessions_of_a_run_go_with_it() {
+    let world = World::new();
+    // A command, and a program that speaks a protocol.
+    run(playing(&world, "claude", "claude-text.jsonl", 0)).await;
+    let job = world.job(Runner::Acp, "{ say = \"hello\" }");
+    run(job.clone()).await;
+    let sessions = job.scratch.join("sessions");
+    assert_eq!(fs::read_dir(&sessions).unwrap().count(), 2);
+    let (ended, other) = (job.order.key.run, "0".repeat(32).parse().unwrap());
+    stafette_agents::a2a::leave(&job.scratch, other).await;
+    assert_eq!(fs::read_dir(&sessions).unwrap().count(), 2);
+    stafette_agents::a2a::leave(&job.scratch, ended).await;
+    assert_eq!(fs::read_dir(&sessions).unwrap().count(), 0);
+}
+
+#[tokio::test]
 async fn b_13_only_so_many_denied_tools_are_named() {
     let world = World::new();
     let mut job = playing(&world, "claude", "claude-text.jsonl", 0);
