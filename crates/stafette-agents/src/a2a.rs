@@ -24,6 +24,7 @@ use stafette_core::wire::frame::Word;
 use stafette_core::{RunId, Usage};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
+use crate::exec::session;
 use crate::receipts::Receipts;
 use crate::{GRACE, HEARTBEAT, HEARTBEAT_GAP, Job, Link, Signal};
 use notes::Notes;
@@ -63,7 +64,7 @@ pub(crate) async fn run(job: Job, link: Link) {
 }
 
 /// Called when the run has ended: cancels the remote tasks that it still has, as far as that can be
-/// done in a short time.
+/// done in a short time, and removes the notes about the sessions of its agents.
 pub async fn leave(scratch: &Path, run: RunId) {
     let pages = notes::of_run(scratch, run);
     let call_off = async {
@@ -81,6 +82,7 @@ pub async fn leave(scratch: &Path, run: RunId) {
         }
     };
     drop(timeout(LEAVE, call_off).await);
+    session::forget_run(scratch, run);
 }
 
 async fn cancel(remote: &Remote, task: &str) -> Result<Task, RemoteError> {

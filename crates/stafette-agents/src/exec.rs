@@ -322,9 +322,7 @@ impl Hearing {
                 rest = voice.last_words().unwrap_or_default().into_bytes();
             }
             self.read(&rest, link).await;
-            if let Some(denials) = voice.denials() {
-                link.tell(denials).await;
-            }
+            link.tell_all(voice.denials()).await;
             if let Some(usage) = voice.usage() {
                 self.harvest.used(usage);
             }

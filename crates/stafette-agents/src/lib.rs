@@ -140,9 +140,10 @@ pub struct Confined {
 }
 
 impl Job {
-    /// The program that carries the turn out and its arguments, as far as the workflow says them.
+    /// The program that carries the turn out and its arguments, as far as the workflow and the
+    /// profile say them: the words that the user has trusted.
     pub fn command(&self) -> Vec<String> {
-        let of_profile = |profile: &Profile| profile.command(self.agent.runner).map(<[_]>::to_vec);
+        let of_profile = |profile: &Profile| profile.words_of(&self.agent);
         match (&self.agent.script, self.agent.command.is_empty()) {
             (Some(script), _) => vec!["stafette".to_owned(), "play".to_owned(), script.clone()],
             (None, false) => self.agent.command.clone(),

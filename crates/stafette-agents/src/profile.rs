@@ -157,7 +157,9 @@ pub struct Pty {
     /// True if only the line of the cursor asks: it leaves the questions before on its screen.
     #[serde(default)]
     pub asks_at_cursor: bool,
-    /// The questions at its start that need no person in a folder that the user has trusted.
+    /// The questions at its start that need no person in a folder that the user has trusted. After
+    /// its first turn they count only with `asks_at_cursor`: elsewhere on its screen an agent can
+    /// imitate them.
     #[serde(default)]
     pub dialogs: Vec<Dialog>,
     /// The answers to its questions, where they are no menu.

@@ -59,6 +59,16 @@ pub enum Input {
         /// The question for a person.
         question: Question,
     },
+    /// A permission request waits for no person any more: it was answered at the agent, or has
+    /// expired there.
+    Settle {
+        /// The turn in which the agent asked.
+        turn: TurnKey,
+        /// The agent's own id of the request.
+        request: String,
+        /// The option that was taken in place of an answer; `None` if there is none.
+        choice: Option<String>,
+    },
     /// The state of an agent's process changed.
     Session {
         /// The agent that the process belongs to.

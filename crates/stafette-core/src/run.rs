@@ -337,9 +337,9 @@ impl Run {
                     propose::ready_at(self, handoff).filter(|_| !held)
                 }
                 State::Asked { until } => Some(*until),
-                state => state.turn().map(|turn| match permission::holds_up(self, handoff) {
-                    true => turn.finish_by,
-                    false => turn.due.min(turn.finish_by),
+                state => state.turn().map(|turn| {
+                    let due = permission::due(self, handoff);
+                    due.map_or(turn.finish_by, |due| due.min(turn.finish_by))
                 }),
             })
             .chain(self.open().filter_map(|handoff| handoff.deadline))
@@ -492,6 +492,9 @@ fn decide(draft: &mut Draft, input: Input) -> Reply {
         Input::Take { turn, by, lease } => take::decide(draft, turn, by, lease),
         Input::Tell { turn, told } => tell::decide(draft, turn, *told),
         Input::Ask { turn, request, question } => permission::ask(draft, turn, request, question),
+        Input::Settle { turn, request, choice } => {
+            permission::settle(draft, turn, &request, choice)
+        }
         Input::Session { agent, state, note } => session::decide(draft, agent, state, note),
         Input::Heartbeat { turn, note } => renew::decide(draft, turn, note),
         Input::Finish { turn, result } => finish::decide(draft, turn, *result),

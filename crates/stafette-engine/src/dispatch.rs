@@ -350,8 +350,10 @@ impl Pump {
                     };
                     self.tell(Input::Ask { turn, request: id, question }).await;
                 }
-                // The daemon's own clock and the end of the turn settle it in the run as well.
-                Some(Signal::Settled { id, .. }) => {
+                // An answer from the run is known there already.
+                Some(Signal::Settled { id, choice }) => {
+                    let request = id.clone();
+                    self.tell(Input::Settle { turn, request, choice }).await;
                     if asked.remove(&id) && asked.is_empty() {
                         self.stands(SessionState::Working, String::new()).await;
                     }

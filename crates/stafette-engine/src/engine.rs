@@ -43,6 +43,7 @@ fn continues(input: &Input) -> bool {
         | Input::Adopt { .. }
         | Input::Receipt { .. }
         | Input::Ask { .. }
+        | Input::Settle { .. }
         | Input::Session { .. }
         | Input::Heartbeat { .. }
         | Input::Fail { .. }

@@ -1,9 +1,10 @@
 //! The session that a program keeps on its own, noted down so that the next turn continues it.
 
-use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
+use stafette_core::RunId;
 
 use crate::Job;
 use crate::stream::Totals;
@@ -31,6 +32,30 @@ struct Note {
     profile: String,
     #[serde(flatten)]
     native: Native,
+}
+
+/// Returns true once for each agent and run: what its program denies is always the same.
+pub(super) fn is_first_report(job: &Job) -> bool {
+    let run = job.order.key.run.to_string();
+    let place = job.scratch.join("sessions").join(run).join(format!("{}.denies", job.order.agent));
+    let create = || -> io::Result<()> {
+        stafette_disk::folder_of(&place)?;
+        stafette_disk::private().write(true).create_new(true).open(&place).map(drop)
+    };
+    !create().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists)
+}
+
+/// Removes the notes about the sessions of a run that has ended, whatever its agents' runners were.
+pub(crate) fn forget_run(scratch: &Path, run: RunId) {
+    let folder = scratch.join("sessions");
+    // What cannot be removed only takes room.
+    drop(fs::remove_dir_all(folder.join(run.to_string())));
+    let notes = format!("{run}.");
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(notes.as_bytes()) {
+            drop(fs::remove_file(entry.path()));
+        }
+    }
 }
 
 impl Notebook {

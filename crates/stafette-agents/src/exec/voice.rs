@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 
 use stafette_core::{Failure, FailureKind, Time, Usage};
 
-use super::session::{Native, Notebook};
+use super::session::{self, Native, Notebook};
 use crate::output::plain;
 use crate::profile::{Output, Profile, Wall};
 use crate::stream::{Decoder, Heard, Meter, Totals, decode};
@@ -13,6 +13,9 @@ use crate::{Job, Signal, harvest};
 
 /// The longest message that is passed on, in characters.
 const MESSAGE: usize = 2000;
+
+/// The most tools that are named as denied.
+const DENIED: usize = 20;
 
 /// The output of a program whose profile describes its format.
 #[derive(Debug)]
@@ -34,6 +37,8 @@ pub(super) struct Voice {
     in_line: bool,
     /// The tools that the agent was denied, each once.
     denied: BTreeSet<String>,
+    /// The actions that the program denies at the agent's level, if that was not reported in its run.
+    denies: Vec<String>,
 }
 
 impl Voice {
@@ -41,7 +46,8 @@ impl Voice {
     pub(super) fn of(job: &Job, native: Option<Native>) -> Option<Self> {
         let profile = job.profile.clone()?;
         let level = profile.permissions.of(job.agent.permissions);
-        let denied = level.denies.iter().cloned().collect();
+        let reports = !level.denies.is_empty() && session::is_first_report(job);
+        let denies = if reports { level.denies.clone() } else { Vec::new() };
         let output = profile.exec.as_ref().map_or(Output::Text, |exec| exec.output);
         Some(Voice {
             decoder: Decoder::new(&profile),
@@ -55,7 +61,8 @@ impl Voice {
             quota: None,
             trouble: None,
             ended_badly: false,
-            denied,
+            denied: BTreeSet::new(),
+            denies,
             last_words: None,
             in_line: false,
         })
@@ -117,7 +124,10 @@ impl Voice {
                     }
                     tools.extend(plain(&name, 60));
                 }
-                Heard::Denied { name } => self.denied.extend(plain(&name, 60)),
+                Heard::Denied { name } if self.denied.len() < DENIED => {
+                    self.denied.extend(plain(&name, 60));
+                }
+                Heard::Denied { .. } => {}
                 Heard::Usage(count) => self.meter.take(&count),
                 Heard::Session { id } => self.note(id),
                 Heard::Quota { until, message } => {
@@ -160,12 +170,18 @@ impl Voice {
         self.output == Output::JsonLines
     }
 
-    /// The report on tools that the agent was denied; `None` if there are none.
-    pub(super) fn denials(&self) -> Option<Signal> {
+    /// The reports on tools that the agent was denied, and on what its program denies without a word
+    /// about it.
+    pub(super) fn denials(&self) -> Vec<Signal> {
         let names: Vec<&str> = self.denied.iter().map(String::as_str).collect();
-        let message = format!("was denied {}: see `permissions` of the agent", names.join(", "));
-        let code = "PERMISSION_DENIED".to_owned();
-        (!names.is_empty()).then_some(Signal::Alert { code, message })
+        let was = (!names.is_empty()).then(|| format!("was denied {}", names.join(", ")));
+        let is = (!self.denies.is_empty())
+            .then(|| format!("is always denied {} without a terminal", self.denies.join(", ")));
+        let alert = |what: String| {
+            let message = format!("{what}: see `permissions` of the agent");
+            Signal::Alert { code: "PERMISSION_DENIED".to_owned(), message }
+        };
+        was.into_iter().chain(is).map(alert).collect()
     }
 
     /// Its last text, for use when it printed nothing else.

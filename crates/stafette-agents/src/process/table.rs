@@ -30,7 +30,9 @@ struct Entry {
 impl Entry {
     /// Looks up one process.
     fn of(id: i32) -> Option<Self> {
-        Entry::read(id, &std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
+        // A process may give itself a name that is no text.
+        let stat = std::fs::read(format!("/proc/{id}/stat")).ok()?;
+        Entry::read(id, &String::from_utf8_lossy(&stat))
     }
 
     /// Reads a line of `/proc/ID/stat`.
@@ -287,5 +289,19 @@ mod tests {
         };
         assert_eq!(Entry::read(42, stat), Some(entry));
         assert_eq!(Entry::read(42, "42 (torn) S 7"), None);
+    }
+
+    #[test]
+    fn b_07_a_process_whose_name_is_no_text_is_in_the_table() {
+        use std::os::unix::ffi::OsStrExt;
+        let home = tempfile::tempdir().unwrap();
+        // A process is called like its program's file.
+        let program = home.path().join(std::ffi::OsStr::from_bytes(b"\xff\xfe"));
+        std::fs::copy("/bin/sleep", &program).unwrap();
+        let mut child = std::process::Command::new(&program).arg("1000").spawn().unwrap();
+        let found = Entry::of(child.id().try_into().unwrap());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found.map(|entry| entry.parent), std::process::id().try_into().ok());
     }
 }

@@ -1,5 +1,6 @@
 //! The state of a program by its screen, as far as its profile describes it.
 
+use super::menu::Menu;
 use crate::Job;
 use crate::profile::Pty;
 use crate::terminal::Terminal;
@@ -27,8 +28,10 @@ pub(super) fn asked(mode: &Pty, terminal: &Terminal) -> String {
 }
 
 impl Glance {
-    /// The state that the screen shows now.
-    pub(super) fn at(job: &Job, terminal: &Terminal) -> Self {
+    /// The state that the screen shows now. Only a `fresh` program, which had no turn yet, is answered
+    /// by its profile: later its screen shows what the agent has written, and that can look like a
+    /// dialog. In the line of the cursor it cannot.
+    pub(super) fn at(job: &Job, terminal: &Terminal, fresh: bool) -> Self {
         let mode = job.profile.as_ref().and_then(|profile| profile.pty.as_ref());
         let Some(mode) = mode else {
             return Glance::Quiet;
@@ -36,9 +39,11 @@ impl Glance {
         // Blanks at the end of a line are not kept, but a prompt ends with one.
         let screen = terminal.text().join(" \n") + " ";
         let asked = asked(mode, terminal);
-        if mode.dialog(&asked).is_some() {
+        let shows_dialog = mode.dialog(&asked).is_some();
+        let has_menu = || Menu::read(&terminal.text()).is_some();
+        if shows_dialog && (fresh || mode.asks_at_cursor) {
             Glance::Dialog
-        } else if mode.is_asking(&asked) {
+        } else if mode.is_asking(&asked) || shows_dialog && has_menu() {
             Glance::Asks
         } else if mode.is_busy(&screen) {
             Glance::Busy
@@ -52,7 +57,7 @@ impl Glance {
     /// True if the program is back where it takes input, `prompt` being the row in which the order
     /// was typed: its profile says so, or its cursor is behind the same prompt again.
     pub(super) fn is_at_rest(job: &Job, terminal: &Terminal, prompt: Option<&str>) -> bool {
-        if Glance::at(job, terminal) != Glance::Quiet {
+        if Glance::at(job, terminal, false) != Glance::Quiet {
             return false;
         }
         let mode = job.profile.as_ref().and_then(|profile| profile.pty.as_ref());

@@ -15,6 +15,8 @@ pub(super) struct Menu {
     /// The options from top to bottom, without numbers.
     pub(super) options: Vec<String>,
     pub(super) marked: usize,
+    /// The row of the first option.
+    pub(super) top: usize,
 }
 
 /// A row of the screen: where its text begins, whether a mark is in front of it, and the text.
@@ -38,20 +40,29 @@ impl Menu {
         // The details of an option stand below it, further to the right.
         let goes_on = |row: &&Row| !row.text.is_empty() && row.column >= column && !row.marked;
         let is_option = |row: &&Row| row.column == column;
-        let above = rows[..at].iter().rev().take_while(goes_on).filter(is_option);
-        let above: Vec<&Row> = above.take(OPTIONS).collect();
+        let above = rows[..at].iter().enumerate().rev().take_while(|(_, row)| goes_on(row));
+        let above = above.filter(|(_, row)| is_option(row)).take(OPTIONS);
+        let (places, above): (Vec<usize>, Vec<&Row>) = above.unzip();
+        let top = places.last().copied().unwrap_or(at);
         let below = rows[at + 1..].iter().take_while(goes_on).filter(is_option).take(OPTIONS);
         let marked = above.len();
         let all = above.into_iter().rev().chain([&rows[at]]).chain(below);
         let options: Vec<String> = all.map(|row| row.text.clone()).collect();
         // A single one is a prompt, not a menu.
-        (options.len() > 1 && !rows[at].text.is_empty()).then_some(Menu { options, marked })
+        (options.len() > 1 && !rows[at].text.is_empty()).then_some(Menu { options, marked, top })
     }
 
-    /// The place of the option that begins with this text, in any case.
+    /// The place of the option with this text, in any case.
     pub(super) fn find(&self, text: &str) -> Option<usize> {
         let text = text.to_lowercase();
-        self.options.iter().position(|option| option.to_lowercase().starts_with(&text))
+        self.options.iter().position(|option| option.to_lowercase() == text)
+    }
+
+    /// The place of the option that is this text or begins with it, in any case.
+    pub(super) fn find_beginning(&self, text: &str) -> Option<usize> {
+        let begins = text.to_lowercase();
+        let begun = |option: &String| option.to_lowercase().starts_with(&begins);
+        self.find(text).or_else(|| self.options.iter().position(begun))
     }
 
     /// The option that says no, if there is one.
@@ -100,7 +111,7 @@ mod tests {
         let trust = trust.expect("a menu");
         assert_eq!(trust.options, ["No, exit", "Yes, I trust this folder"]);
         assert_eq!(
-            (trust.marked, trust.find("yes, i trust"), trust.no()),
+            (trust.marked, trust.find_beginning("yes, i trust"), trust.no()),
             (0, Some(1), Some("No, exit"))
         );
         let boxed = menu(
@@ -115,6 +126,14 @@ mod tests {
             "› 1. Yes, proceed (y)\n  2. Yes, and do not ask again for\n     `sh` (p)\n  3. No (esc)",
         );
         assert_eq!(wrapped.expect("a menu").options.len(), 3, "details are no options");
+    }
+
+    #[test]
+    fn b_13_an_option_is_not_taken_for_another_that_begins_like_it() {
+        let read =
+            menu("Go on?\n❯ 1. Yes, and don't ask again\n  2. Yes\n  3. No").expect("a menu");
+        assert_eq!((read.find("yes"), read.find_beginning("yes"), read.top), (Some(1), Some(1), 1));
+        assert_eq!((read.find("ye"), read.find_beginning("ye")), (None, Some(0)));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use stafette_core::Usage;
 use stafette_core::run::session::SessionState;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::glance::{self, Glance};
 use super::menu::Menu;
@@ -30,12 +31,27 @@ const STEPS: usize = 24;
 /// is for a person.
 const DIALOGS: u32 = 12;
 
+/// The most questions that people are asked in one turn: a program that asks more is not waiting for
+/// their answers.
+const QUESTIONS: u32 = 64;
+
 /// A question that waits for a person.
 #[derive(Debug)]
 pub(super) struct Question {
     id: String,
-    answers: Vec<(String, Action)>,
+    posed: Posed,
     default: Option<String>,
+    /// The time at which nobody has answered it.
+    pub(super) until: Instant,
+}
+
+/// A question as the screen poses it. An answer to one counts for no other.
+#[derive(Clone, PartialEq, Debug)]
+struct Posed {
+    doubt: Doubt,
+    /// The rows that say what is asked: those above the menu.
+    subject: Vec<String>,
+    answers: Vec<(String, Action)>,
 }
 
 /// The action for an answer.
@@ -70,7 +86,7 @@ impl Turn<'_> {
         }
         self.dialogs += 1;
         let answered = match &dialog.choose {
-            Some(option) => self.choose(option).await,
+            Some(option) => self.choose(|_, menu| menu.find_beginning(option)).await,
             None => self.press(&[Press::Enter]).await,
         };
         if answered {
@@ -79,13 +95,11 @@ impl Turn<'_> {
         answered
     }
 
-    /// Asks a person what to do about the screen, once.
-    pub(super) async fn ask(&mut self, doubt: Doubt) {
-        let rows = self.terminal.text();
+    /// The question that the screen poses now.
+    fn posed(&self, rows: &[String], menu: Option<&Menu>, doubt: Doubt) -> Posed {
         let mode = self.job.profile.as_ref().and_then(|profile| profile.pty.as_ref());
-        let menu = Menu::read(&rows);
         let known = mode.map(|mode| mode.answers.as_slice()).unwrap_or_default();
-        let mut answers: Vec<(String, Action)> = match &menu {
+        let mut answers: Vec<(String, Action)> = match menu {
             Some(menu) => {
                 let choose = |option: &String| (option.clone(), Action::Choose(option.clone()));
                 menu.options.iter().map(choose).collect()
@@ -106,36 +120,68 @@ impl Turn<'_> {
         if doubt == Doubt::Unknown {
             answers.push((READY.to_owned(), Action::Ready));
         }
-        // A screen that only counts the seconds asks the same.
-        let names = |answers: &[(String, Action)]| -> Vec<String> {
-            answers.iter().map(|(name, _)| name.clone()).collect()
-        };
+        let above = menu.map_or(rows, |menu| &rows[..menu.top]);
+        Posed { doubt, subject: above.iter().map(|row| timeless(row, doubt)).collect(), answers }
+    }
+
+    /// True if the screen poses this question.
+    fn poses(&self, posed: &Posed) -> bool {
+        let rows = self.terminal.text();
+        self.posed(&rows, Menu::read(&rows).as_ref(), posed.doubt) == *posed
+    }
+
+    /// Asks a person what to do about the screen, once. Returns the end of the turn if there were too
+    /// many questions.
+    pub(super) async fn ask(&mut self, doubt: Doubt) -> Option<Signal> {
+        let rows = self.terminal.text();
+        let menu = Menu::read(&rows);
+        let posed = self.posed(&rows, menu.as_ref(), doubt);
         match &self.question {
-            Some(open) if names(&open.answers) == names(&answers) => return,
+            Some(open) if open.posed == posed => return None,
             Some(_) => self.drop_question().await,
             None => {}
         }
+        if self.questions >= QUESTIONS {
+            self.spoiled = true;
+            let screen = rows.join("\n");
+            let message =
+                format!("asked {QUESTIONS} times in one turn; the screen shows:\n{screen}");
+            return Some(Signal::recoverable(message, Usage::default()));
+        }
+        let options: Vec<String> = posed.answers.iter().map(|(name, _)| name.clone()).collect();
         let default = match &menu {
             Some(menu) => menu.no().map(str::to_owned),
             None => {
                 let says_no = |name: &&String| {
                     ["no", "deny", "reject"].iter().any(|no| name.to_lowercase().starts_with(no))
                 };
-                answers.iter().map(|(name, _)| name).find(says_no).cloned()
+                options.iter().find(says_no).cloned()
             }
         };
         self.questions += 1;
         let id = format!("{}.t{}", self.job.order.deliveries, self.questions);
+        let within = self.job.permissions.patience;
         let asks = Signal::Asks {
             id: id.clone(),
             title: title(&rows, doubt),
             detail: rows.join("\n"),
-            options: names(&answers),
+            options,
             default: default.clone(),
-            within: self.job.permissions.patience,
+            within,
         };
-        self.question = Some(Question { id, answers, default });
+        self.question = Some(Question { id, posed, default, until: Instant::now() + within });
         self.link.tell(asks).await;
+        None
+    }
+
+    /// Answers no to a question that has expired. Returns true if it has.
+    pub(super) async fn expire(&mut self) -> bool {
+        let now = Instant::now();
+        let late = self.question.as_ref().filter(|question| question.until <= now);
+        let Some(id) = late.map(|question| question.id.clone()) else { return false };
+        // It is the name of no option.
+        self.reply(&Reply { id, choice: String::new() }).await;
+        true
     }
 
     /// Takes an answer of a person. Returns true if the program is to be taken for ready.
@@ -147,7 +193,7 @@ impl Turn<'_> {
         let wanted = reply.choice.trim();
         let find = |wanted: &str| {
             let same = |(name, _): &&(String, Action)| name.eq_ignore_ascii_case(wanted);
-            question.answers.iter().find(same).cloned()
+            question.posed.answers.iter().find(same).cloned()
         };
         // Anything that is not an option means no.
         let chosen = find(wanted).or_else(|| find(question.default.as_deref()?));
@@ -155,20 +201,27 @@ impl Turn<'_> {
             Some((name, action)) => (Some(name), action),
             None => (None, Action::Press(vec![Press::Esc])),
         };
-        // A question that was answered at the terminal meanwhile must not be answered twice.
-        let glance = Glance::at(self.job, self.terminal);
-        let is_there = !matches!(glance, Glance::Quiet | Glance::Busy);
+        // A question that was answered at the terminal meanwhile must not be answered twice, and
+        // another one not by this answer.
+        let glance = self.glance();
+        let is_there =
+            !matches!(glance, Glance::Quiet | Glance::Busy) && self.poses(&question.posed);
         let before = self.terminal.text().join("\n");
         match &action {
-            Action::Choose(option) if is_there => drop(self.choose(option).await),
+            Action::Choose(option) if is_there => {
+                let posed = &question.posed;
+                self.choose(|turn, menu| menu.find(option).filter(|_| turn.poses(posed))).await;
+            }
             Action::Press(keys) if is_there => drop(self.press(keys).await),
             Action::Choose(_) | Action::Press(_) | Action::Ready => {}
         }
         if is_there && action != Action::Ready {
             self.screen_changes(&before).await;
         }
+        let choice = choice.filter(|_| is_there || action == Action::Ready);
         self.link.tell(Signal::Settled { id: question.id, choice }).await;
-        action == Action::Ready
+        // Text that is typed into a question would be taken for its answer.
+        action == Action::Ready && !matches!(glance, Glance::Asks | Glance::Dialog)
     }
 
     /// Drops a question that was answered at the terminal.
@@ -180,12 +233,12 @@ impl Turn<'_> {
         }
     }
 
-    /// Chooses the option that begins with this text; returns false if there is none.
-    async fn choose(&mut self, option: &str) -> bool {
+    /// Chooses the option at the place that is found in the menu; returns false if there is none.
+    async fn choose(&mut self, find: impl Fn(&Self, &Menu) -> Option<usize>) -> bool {
         for _ in 0..STEPS {
             let rows = self.terminal.text();
             let Some(menu) = Menu::read(&rows) else { return false };
-            let Some(place) = menu.find(option) else { return false };
+            let Some(place) = find(self, &menu) else { return false };
             if place == menu.marked {
                 return self.press(&[Press::Enter]).await;
             }
@@ -232,6 +285,28 @@ impl Turn<'_> {
     }
 }
 
+/// A row without what only tells the time: a screen that counts the seconds asks the same. On a screen
+/// that is not known, any number may count something.
+fn timeless(row: &str, doubt: Doubt) -> String {
+    if doubt == Doubt::Unknown {
+        return row.replace(|c: char| c.is_ascii_digit(), "#");
+    }
+    // Programs show it in brackets, and some with a sign in front that turns.
+    let row = row
+        .trim_start_matches(|c: char| !c.is_ascii() && !c.is_alphanumeric() || c.is_whitespace());
+    let mut inside = false;
+    let words = row.split(' ').map(|word| {
+        inside |= word.starts_with('(');
+        let time = word.trim_matches(['(', ')', ',']);
+        let number = time.strip_suffix(['s', 'm', 'h']).unwrap_or_default();
+        let is_time = !number.is_empty() && number.chars().all(|c| c.is_ascii_digit());
+        let shown = if inside && is_time { "#" } else { word };
+        inside &= !word.ends_with(')');
+        shown
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// The question in a line: the last row that is one, or what is the matter.
 fn title(rows: &[String], doubt: Doubt) -> String {
     let plain = |row: &String| {
@@ -245,5 +320,21 @@ fn title(rows: &[String], doubt: Doubt) -> String {
         (None, Doubt::Unknown) => {
             "Its terminal shows something unknown and takes no prompt".to_owned()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b_13_a_screen_that_counts_the_seconds_asks_the_same_and_another_command_does_not() {
+        let asks = |row| timeless(row, Doubt::Asks);
+        assert_eq!(asks("✻ Waiting… (1m 59s • esc)"), asks("✽ Waiting… (2m 1s • esc)"));
+        assert_ne!(asks("  rm -rf build1"), asks("  rm -rf build2"));
+        assert_ne!(asks("  sleep 1s"), asks("  sleep 2s"));
+        assert_ne!(asks("│ rm -rf ./"), asks("│ rm -rf /"));
+        let unknown = |row| timeless(row, Doubt::Unknown);
+        assert_eq!(unknown("loading 42 %"), unknown("loading 43 %"));
     }
 }

@@ -66,6 +66,8 @@ pub(super) struct Turn<'a> {
     /// The number of the program's start that has the turn.
     life: u32,
     close: Close,
+    /// True if the program had no turn since its start.
+    fresh: bool,
     /// True if the program has its order.
     handed_in: bool,
     heard: u64,
@@ -121,6 +123,7 @@ impl<'a> Turn<'a> {
             note: None,
             life: 0,
             close: Close::Open,
+            fresh: false,
             handed_in: false,
             heard: 0,
             receipts: Receipts::new(link.0.clone()),
@@ -176,17 +179,25 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
+    /// The state that the screen shows now.
+    pub(super) fn glance(&self) -> Glance {
+        Glance::at(self.job, self.terminal, self.fresh)
+    }
+
     /// The row with the program's input, where the profile knows it.
     fn input(&self) -> Option<String> {
         let mode = self.job.profile.as_ref().and_then(|profile| profile.pty.as_ref());
         mode.and_then(|mode| mode.input(&self.terminal.text()))
     }
 
-    /// True if the program has taken what was typed: its input is another one now. Where that cannot
-    /// be seen, any new output counts.
+    /// True if the program has taken what was typed: its input is another one now, or it shows that it
+    /// works. An input that is only hidden may come back as it was. Where the profile does not know
+    /// it, any new output counts.
     fn is_taken(&self) -> bool {
         match &self.typed {
-            Some(typed) => self.input().as_ref() != Some(typed),
+            Some(typed) => {
+                self.input().is_some_and(|input| input != *typed) || self.glance() == Glance::Busy
+            }
             None => self.terminal.says_something(),
         }
     }
@@ -195,14 +206,20 @@ impl<'a> Turn<'a> {
     /// does not help.
     async fn press_again(&mut self) -> Option<Signal> {
         let lost = match &self.typed {
-            Some(_) => !self.is_taken() && Glance::at(self.job, self.terminal) != Glance::Busy,
+            Some(_) => !self.receipts.has(Receipt::Ingested) && !self.is_taken(),
             None => self.heard == 0,
         };
-        let limit = if self.typed.is_some() { ENTERS } else { 2 };
         self.press_at = None;
         if !lost {
             return None;
         }
+        // Enter would answer a question, and nobody knows what it does where the input is hidden.
+        let is_hidden = self.typed.is_some() && self.input().is_none();
+        if is_hidden || !matches!(self.glance(), Glance::Quiet | Glance::Unready) {
+            self.press_at = Some(Instant::now() + ENTER);
+            return None;
+        }
+        let limit = if self.typed.is_some() { ENTERS } else { 2 };
         if self.presses >= limit {
             self.typed.as_ref()?;
             self.spoiled = true;
@@ -219,6 +236,7 @@ impl<'a> Turn<'a> {
 
     /// Assigns the turn to the current program, which signs with its own token.
     fn begin(&mut self) {
+        self.fresh = false;
         let leader = self.terminal.status().pid;
         self.note = leader.and_then(|leader| TurnNote::new(self.job, leader));
         let token = self.terminal.token();
@@ -241,11 +259,17 @@ impl<'a> Turn<'a> {
     /// Waits until the program takes input, over its restarts.
     async fn await_ready(&mut self) -> Result<(), Early> {
         let mut late = None;
-        let quiet = self.terminal.setup().quiet;
-        let mut still = Instant::now() + quiet;
+        let (quiet, arrival) = (self.terminal.setup().quiet, self.terminal.setup().arrival);
+        // The time since which the screen changes, and at which it is still.
+        let mut moving = Instant::now();
+        let mut still = moving + quiet;
         loop {
             let mut waits = None;
             self.changes.borrow_and_update();
+            if self.expire().await {
+                moving = Instant::now();
+                still = moving + quiet;
+            }
             let news = self.terminal.news();
             for sighting in news.frames.iter().filter(|found| found.frame.kind == "ERROR") {
                 self.frame(sighting).await;
@@ -257,17 +281,28 @@ impl<'a> Turn<'a> {
                 State::Ready | State::Waiting | State::Working | State::NotReady => {
                     let now = Instant::now();
                     let late = *late.get_or_insert(now + self.patience());
-                    match Glance::at(self.job, self.terminal) {
+                    self.fresh = matches!(news.status.state, State::Ready | State::NotReady);
+                    // One that never stops to change is judged all the same.
+                    let settles = still.min(moving + arrival);
+                    match self.glance() {
+                        // Half of a menu has other options.
+                        Glance::Dialog | Glance::Asks if settles > now => waits = Some(settles),
                         Glance::Dialog => {
                             if self.answer_dialog().await {
+                                moving = Instant::now();
+                                still = moving + quiet;
                                 continue;
                             }
-                            self.ask(Doubt::Asks).await;
+                            if let Some(end) = self.ask(Doubt::Asks).await {
+                                return early(end);
+                            }
                         }
                         // Text typed now would be taken for the answer.
                         Glance::Asks => {
                             self.tell_that_it_asks().await;
-                            self.ask(Doubt::Asks).await;
+                            if let Some(end) = self.ask(Doubt::Asks).await {
+                                return early(end);
+                            }
                         }
                         // A screen that still changes may become one that is known.
                         Glance::Unready | Glance::Busy if late.max(still) > now => {
@@ -275,7 +310,9 @@ impl<'a> Turn<'a> {
                         }
                         Glance::Unready => {
                             self.tell_that_it_is_not_ready().await;
-                            self.ask(Doubt::Unknown).await;
+                            if let Some(end) = self.ask(Doubt::Unknown).await {
+                                return early(end);
+                            }
                         }
                         _ if news.status.state == State::NotReady && !self.is_known() => {
                             self.tell_that_it_is_not_ready().await;
@@ -294,13 +331,17 @@ impl<'a> Turn<'a> {
                 }
                 State::Starting | State::Restarting => {}
             }
+            let expires = self.question.as_ref().map(|question| question.until);
+            let waits = waits.into_iter().chain(expires).min();
             let wait = sleep_until(waits.unwrap_or_else(Instant::now));
             tokio::select! {
                 changed = self.changes.changed() => {
                     if changed.is_err() {
                         return Err(None);
                     }
-                    still = Instant::now() + quiet;
+                    let now = Instant::now();
+                    moving = if still <= now { now } else { moving };
+                    still = now + quiet;
                 }
                 Some(reply) = self.answers.recv() => {
                     if self.reply(&reply).await {
@@ -353,11 +394,18 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// Looks at the screen anew after an answer.
+    async fn answered(&mut self) {
+        self.goes_on().await;
+        self.printed_at = Instant::now();
+        self.glanced = false;
+    }
+
     /// Checks a screen that has become quiet. A used-up quota ends the turn.
     async fn settled(&mut self) -> Option<Signal> {
         self.glanced = true;
         self.busy = false;
-        let mut glance = Glance::at(self.job, self.terminal);
+        let mut glance = self.glance();
         if glance == Glance::Dialog {
             if self.answer_dialog().await {
                 self.glanced = false;
@@ -372,7 +420,9 @@ impl<'a> Turn<'a> {
         match glance {
             Glance::Asks | Glance::Dialog => {
                 self.tell_that_it_asks().await;
-                self.ask(Doubt::Asks).await;
+                if let Some(end) = self.ask(Doubt::Asks).await {
+                    return Some(end);
+                }
             }
             Glance::Busy => {
                 self.goes_on().await;
@@ -399,6 +449,9 @@ impl<'a> Turn<'a> {
             self.changes.borrow_and_update();
             if self.look().await {
                 return self.end().await;
+            }
+            if self.expire().await {
+                self.answered().await;
             }
             let now = Instant::now();
             let setup = self.terminal.setup();
@@ -459,6 +512,7 @@ impl<'a> Turn<'a> {
                 given_up,
                 (!self.glanced).then_some(quiet),
                 self.press_at,
+                self.question.as_ref().map(|question| question.until),
                 (self.unreported && self.interrupted.is_none()).then_some(due),
             ];
             let next = waits.into_iter().flatten().min().unwrap_or(beat);
@@ -470,9 +524,7 @@ impl<'a> Turn<'a> {
                 }
                 Some(reply) = self.answers.recv() => {
                     self.reply(&reply).await;
-                    self.goes_on().await;
-                    self.printed_at = Instant::now();
-                    self.glanced = false;
+                    self.answered().await;
                 }
                 () = sleep_until(next) => {}
             }

@@ -10,7 +10,9 @@ use stafette_core::TurnResult;
 use stafette_core::handoff::Receipt;
 use stafette_core::workflow::Runner;
 
-use crate::world::{World, next};
+use tokio::time::timeout;
+
+use crate::world::{PATIENCE, World, next};
 
 /// Draws a menu of two options and moves its mark with the arrows, until Enter; `$at` is the choice.
 const MENU: &str = r#"
@@ -117,6 +119,38 @@ async fn b_13_a_terminals_permission_prompt_is_answered_from_the_inbox() {
 }
 
 #[tokio::test]
+async fn b_13_a_question_with_the_words_of_a_dialog_is_for_a_person_once_the_agent_has_written() {
+    let world = World::new();
+    let terminals = terminals();
+    // In the turn, and again before the next one.
+    let script = "compose; enter; option1='Yes'; option2='No'; menu 'grep -r \"Is this folder trusted?\" .'; \
+                  echo $at > first; printf '\\033[H\\033[2J<<<ODEI:RESULT:once>>>\\r\\n\\r\\n$ what next?'; \
+                  until [ -e go ]; do sleep 0.1; done; menu 'echo Is this folder trusted?'; echo $at > second; \
+                  compose; enter; finish twice";
+    let mut job = job(&world, script);
+    job.ready_timeout = Some(Duration::from_secs(600));
+    let mut session = start_in(job.clone(), &terminals);
+    let (id, ..) = asked(&mut session).await;
+    assert!(session.reply(&id, "No"));
+    assert_eq!(finished(&mut session).await.response.summary, "once");
+    assert_eq!(fs::read_to_string(world.work().join("first")).unwrap(), "2\n");
+
+    fs::write(world.work().join("go"), "").unwrap();
+    let terminal = terminals.get(job.order.key.run, &job.order.agent).unwrap();
+    let mut changes = terminal.changes();
+    while !terminal.text().join("\n").contains("2. No") {
+        timeout(PATIENCE, changes.changed()).await.expect("a menu").unwrap();
+    }
+    job.order.key = format!("{}/h2/1.1", job.order.key.run).parse().unwrap();
+    let mut session = start_in(job, &terminals);
+    let (id, ..) = asked(&mut session).await;
+    assert!(session.reply(&id, "No"));
+    assert_eq!(finished(&mut session).await.response.summary, "twice");
+    assert_eq!(fs::read_to_string(world.work().join("second")).unwrap(), "2\n");
+    terminals.end_all().await;
+}
+
+#[tokio::test]
 async fn b_13_an_unknown_screen_is_shown_to_a_person_and_nothing_is_typed_into_it() {
     let world = World::new();
     let terminals = terminals();
@@ -137,6 +171,108 @@ async fn b_06_a_prompt_is_ingested_when_its_composer_is_empty_and_enter_is_press
     let terminals = terminals();
     // It swallows two Enters, and draws something all the same.
     let script = "compose; enter; printf '\\r\\nhmm'; enter; printf ' hmm'; enter; touch taken; finish taken";
+    let mut job = job(&world, script);
+    job.ready_timeout = Some(Duration::from_secs(600));
+    let mut session = start_in(job, &terminals);
+    let result = loop {
+        match next(&mut session.signals).await {
+            Some(Signal::Receipt(Receipt::Ingested)) => {
+                assert!(world.work().join("taken").exists(), "it was told too early");
+            }
+            Some(Signal::Finished(result)) => break result,
+            Some(Signal::Failed { failure, .. }) => panic!("{failure:?}"),
+            Some(_) => {}
+            None => panic!("no end"),
+        }
+    };
+    assert_eq!(result.response.summary, "taken");
+    terminals.end_all().await;
+}
+
+#[tokio::test]
+async fn b_13_an_answer_counts_only_for_the_question_that_it_was_given_to() {
+    let world = World::new();
+    let terminals = terminals();
+    let script = "compose; enter; option1='Yes'; option2='No'; menu 'May I remove one?'; echo $at > one; \
+                  menu 'May I remove two?'; echo $at > two; \
+                  option1='Yes, always'; option2='Yes'; menu 'May I remove three?'; echo $at > three; finish asked";
+    let mut job = job(&world, script);
+    job.ready_timeout = Some(Duration::from_secs(600));
+    let (run, agent) = (job.order.key.run, job.order.agent.clone());
+    let mut session = start_in(job, &terminals);
+    let (one, ..) = asked(&mut session).await;
+    // A person answers at the terminal, while another one has the first question before them.
+    let terminal = terminals.get(run, &agent).unwrap();
+    terminal.write(b"\r".to_vec()).await.unwrap();
+    let mut changes = terminal.changes();
+    while !terminal.text().join("\n").contains("remove two?") {
+        timeout(PATIENCE, changes.changed()).await.expect("a menu").unwrap();
+    }
+    session.reply(&one, "Yes");
+    let (two, title, _) = asked(&mut session).await;
+    assert_eq!(title, "May I remove two?");
+    assert!(session.reply(&two, "No"));
+    let (three, ..) = asked(&mut session).await;
+    assert!(session.reply(&three, "Yes"));
+    assert_eq!(finished(&mut session).await.response.summary, "asked");
+    let chosen = ["one", "two", "three"].map(|name| fs::read_to_string(world.work().join(name)));
+    assert_eq!(chosen.map(Result::unwrap), ["1\n", "2\n", "2\n"]);
+    terminals.end_all().await;
+}
+
+#[tokio::test]
+async fn b_13_a_question_that_nobody_answers_is_answered_with_no() {
+    let world = World::new();
+    let terminals = terminals();
+    let script = "compose; enter; option1='Yes'; option2='No'; menu 'May I run the tests?'; echo $at > menu; \
+                  printf '\\033[H\\033[2JMay I go on at all?'; key=$(dd bs=3 count=1 2>/dev/null); \
+                  [ \"$key\" = \"$esc\" ] && finish no; finish 'not asked'";
+    let mut job = job(&world, script);
+    job.ready_timeout = Some(Duration::from_secs(600));
+    job.permissions.patience = Duration::from_millis(1);
+    let mut session = start_in(job, &terminals);
+    let mut settled = Vec::new();
+    let result = loop {
+        match next(&mut session.signals).await {
+            Some(Signal::Settled { choice, .. }) => settled.push(choice),
+            Some(Signal::Finished(result)) => break result,
+            Some(Signal::Failed { failure, .. }) => panic!("{failure:?}"),
+            Some(_) => {}
+            None => panic!("no end"),
+        }
+    };
+    assert_eq!(result.response.summary, "no");
+    assert_eq!(settled, [Some("No".to_owned()), None]);
+    assert_eq!(fs::read_to_string(world.work().join("menu")).unwrap(), "2\n");
+    terminals.end_all().await;
+}
+
+#[tokio::test]
+async fn b_13_half_a_menu_is_not_asked_about() {
+    let world = World::new();
+    let setup = Setup { quiet: Duration::from_secs(2), ..Setup::default() };
+    let terminals = Terminals::new().with_setup(setup);
+    let script = "option1='No, exit'; option2='Yes, I trust it'; menu 'Is this folder trusted?'; \
+                  printf '\\033[H\\033[2JMay I?\\r\\n\\r\\n> 1. Yes\\r\\n  2. Ne'; sleep 0.5; \
+                  option1='Yes'; option2='Never'; menu 'May I?'; echo $at > chosen; compose; enter; finish asked";
+    let mut job = job(&world, script);
+    job.ready_timeout = Some(Duration::from_secs(600));
+    let mut session = start_in(job, &terminals);
+    let (id, _, options) = asked(&mut session).await;
+    assert_eq!((id.as_str(), options), ("1.t1", vec!["Yes".to_owned(), "Never".to_owned()]));
+    assert!(session.reply(&id, "Never"));
+    assert_eq!(finished(&mut session).await.response.summary, "asked");
+    assert_eq!(fs::read_to_string(world.work().join("chosen")).unwrap(), "2\n");
+    terminals.end_all().await;
+}
+
+#[tokio::test]
+async fn b_06_a_prompt_whose_composer_is_only_hidden_is_not_ingested() {
+    let world = World::new();
+    let terminals = terminals();
+    // It swallows an Enter, and a notice hides its composer for a while.
+    let script = "compose; enter; printf '\\033[H\\033[2Ja notice'; sleep 1.5; \
+                  printf '\\033[H\\033[2J$ [Pasted text]'; enter; touch taken; finish taken";
     let mut job = job(&world, script);
     job.ready_timeout = Some(Duration::from_secs(600));
     let mut session = start_in(job, &terminals);

@@ -163,6 +163,75 @@ async fn b_17_a_profile_says_which_variables_its_program_sees() {
 }
 
 #[tokio::test]
+async fn b_13_what_a_program_always_denies_is_reported_once_for_each_run() {
+    let world = World::new();
+    let denies = |signal: &Signal| match signal {
+        Signal::Alert { code, message } if code == "PERMISSION_DENIED" => Some(message.clone()),
+        _ => None,
+    };
+    let mut job = playing(&world, "gemini", "claude-text.jsonl", 0);
+    let told: Vec<String> = run(job.clone()).await.iter().filter_map(denies).collect();
+    let once = "is always denied commands without a terminal: see `permissions` of the agent";
+    assert_eq!(told, [once]);
+    let run_id = job.order.key.run;
+    job.order.key = format!("{run_id}/h2/1.1").parse().unwrap();
+    let told: Vec<String> = run(job).await.iter().filter_map(denies).collect();
+    assert_eq!(told, [""; 0]);
+}
+
+#[tokio::test]
+async fn b_01_the_notes_about_the_sessions_of_a_run_go_with_it() {
+    let world = World::new();
+    // A command, and a program that speaks a protocol.
+    run(playing(&world, "claude", "claude-text.jsonl", 0)).await;
+    let job = world.job(Runner::Acp, "{ say = \"hello\" }");
+    run(job.clone()).await;
+    let sessions = job.scratch.join("sessions");
+    assert_eq!(fs::read_dir(&sessions).unwrap().count(), 2);
+    let (ended, other) = (job.order.key.run, "0".repeat(32).parse().unwrap());
+    stafette_agents::a2a::leave(&job.scratch, other).await;
+    assert_eq!(fs::read_dir(&sessions).unwrap().count(), 2);
+    stafette_agents::a2a::leave(&job.scratch, ended).await;
+    assert_eq!(fs::read_dir(&sessions).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn b_13_only_so_many_denied_tools_are_named() {
+    let world = World::new();
+    let mut job = playing(&world, "claude", "claude-text.jsonl", 0);
+    job.agent.permissions = stafette_core::workflow::PermissionLevel::Ask;
+    let tools: Vec<String> = (0..1000).map(|n| format!("{{\"tool_name\":\"t{n}\"}}")).collect();
+    let denials = format!(
+        "{{\"type\":\"result\",\"result\":\"done\",\"permission_denials\":[{}]}}\n",
+        tools.join(",")
+    );
+    fs::write(world.work().join("stream"), denials).unwrap();
+    let told = run(job).await;
+    let named = told.iter().find_map(|signal| match signal {
+        Signal::Alert { message, .. } => Some(message.split(", ").count()),
+        _ => None,
+    });
+    assert_eq!(named, Some(20), "{told:?}");
+}
+
+#[test]
+fn b_20_what_is_looked_at_before_a_turn_is_what_was_trusted() {
+    let world = World::new();
+    let text = r#"
+        name = "odd"
+        title = "an odd agent"
+        detect = { program = "sh" }
+        exec = { command = ["sh", "{resume}", "{permissions}"], resume = ["{session}"] }
+        permissions.edits.arguments = ["edits.sh"]
+    "#;
+    let profile = Profile::parse(text).unwrap();
+    let mut job = with(&world, profile.clone());
+    job.agent.script = None;
+    assert_eq!(job.command(), ["sh", "edits.sh"]);
+    assert_eq!(Some(job.command()), profile.words_of(&job.agent));
+}
+
+#[tokio::test]
 async fn a_user_brings_an_agent_by_a_file() {
     let world = World::new();
     let folder = world.work().join("profiles");

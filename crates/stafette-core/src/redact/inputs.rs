@@ -21,6 +21,7 @@ impl Redact for Input {
             Input::Tell { turn: _, told } => told.redact(redactor),
             // The agent waits for an answer under the id that it gave the request.
             Input::Ask { turn: _, request: _, question } => question.redact(redactor),
+            Input::Settle { turn: _, request: _, choice } => choice.redact(redactor),
             Input::Session { agent: _, state: _, note } => note.redact(redactor),
             Input::Heartbeat { turn: _, note } => note.redact(redactor),
             Input::Finish { turn: _, result } => result.redact(redactor),

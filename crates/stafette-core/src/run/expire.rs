@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run, answer, budget, close, fail, finish, permission, recover, tell};
-use crate::handoff::{State, Way};
+use crate::handoff::{About, State, Way};
 use crate::workflow::RecoveryCause;
 use crate::{Event, Failure, FailureKind, HandoffId, Reply, Response, Time, TurnResult, Usage};
 
@@ -19,10 +19,7 @@ pub struct HandoffOverdue {
 
 pub(crate) fn decide(draft: &mut Draft) -> Reply {
     let open: Vec<HandoffId> = draft.run.open().map(|handoff| handoff.id).collect();
-    let held = draft.run.open().filter(|handoff| permission::holds_up(&draft.run, handoff));
-    let held: Vec<HandoffId> = held.map(|handoff| handoff.id).collect();
-    // The question that held up a turn may have expired with this tick.
-    for id in open.into_iter().chain(held) {
+    for id in open {
         one(draft, id);
     }
     budget::check_time(draft);
@@ -45,7 +42,7 @@ fn one(draft: &mut Draft, id: HandoffId) {
             Some(turn) if turn.finish_by <= now => {
                 (format!("not finished within {}", limits.finish_timeout), RecoveryCause::Expired)
             }
-            Some(turn) if turn.due <= now && !permission::holds_up(&draft.run, handoff) => {
+            Some(turn) if permission::due(&draft.run, handoff).is_some_and(|due| due <= now) => {
                 match state {
                     State::Ordered(_) => ("not accepted in time".to_owned(), RecoveryCause::Failed),
                     _ => {
@@ -112,7 +109,8 @@ impl HandoffOverdue {
     }
 }
 
-/// Handles a question without an answer: takes the default; without one the run cannot continue.
+/// Handles a question without an answer: takes the default; without one the run cannot continue,
+/// unless an agent asked for permission: its turn ends if it cannot do without.
 fn unanswered(draft: &mut Draft, id: HandoffId) {
     let Some(question) = draft.run.handoff(id).and_then(|h| h.offer.question.clone()) else {
         return;
@@ -127,7 +125,7 @@ fn unanswered(draft: &mut Draft, id: HandoffId) {
     }
     let why = format!("nobody answered in time: {}", question.details);
     close::close(draft, id, Response::failed(&why), Way::Expired);
-    if question.blocking {
+    if question.blocking && !matches!(question.about, About::Permission(..)) {
         close::end(draft, super::Status::Failed, &why);
     }
 }

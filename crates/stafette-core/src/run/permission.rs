@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Draft;
 use super::propose::{self, Proposal};
-use super::{Run, close};
+use super::{Run, answer, close, turn};
 use crate::handoff::{About, State, Way};
 use crate::{
-    Event, Handoff, HandoffId, Kind, Offer, Party, Question, Reason, Reply, Response, TurnKey,
+    Event, Handoff, HandoffId, Kind, Offer, Party, Question, Reason, Reply, Response, Time, TurnKey,
 };
 
 /// The answer to an agent's permission request.
@@ -64,6 +64,30 @@ pub(super) fn answered(draft: &mut Draft, turn: TurnKey, request: String, choice
     }
 }
 
+/// Ends a question that its agent does not ask any more, if a person has not answered it. The option
+/// that the agent took by itself counts as the default.
+pub(super) fn settle(
+    draft: &mut Draft,
+    turn: TurnKey,
+    request: &str,
+    choice: Option<String>,
+) -> Reply {
+    if !draft.run.is_current(turn) {
+        return Reply::Late;
+    }
+    let asked = open(&draft.run, turn).find(|(_, known)| *known == request);
+    let Some((id, _)) = asked else { return Reply::Recorded };
+    if let Some(text) = choice {
+        let taken = answer::Answer { text, by: "default".into(), ..answer::Answer::default() };
+        if answer::decide(draft, id, taken) == Reply::Answered {
+            return Reply::Recorded;
+        }
+    }
+    let response = Response::failed("the agent does not ask any more");
+    close::close(draft, id, response, Way::Cancelled);
+    Reply::Recorded
+}
+
 /// Withdraws the questions of a turn that has ended.
 pub(super) fn withdraw(draft: &mut Draft, turn: TurnKey) {
     let asked: Vec<HandoffId> = open(&draft.run, turn).map(|(id, _)| id).collect();
@@ -73,15 +97,25 @@ pub(super) fn withdraw(draft: &mut Draft, turn: TurnKey) {
     }
 }
 
-/// True if a turn cannot be accepted before a person has answered its agent: a program may ask before
-/// it takes its order.
-pub(super) fn holds_up(run: &Run, handoff: &Handoff) -> bool {
-    let blocks = |id| {
-        let question = run.handoff(id).and_then(|asked| asked.offer.question.as_ref());
-        question.is_some_and(|question| question.blocking)
+/// Returns the deadline for the next sign of life in a turn. A program may ask before it takes its
+/// order: then there is none before the answer, and from the answer on it has its time to accept.
+pub(super) fn due(run: &Run, handoff: &Handoff) -> Option<Time> {
+    let mut due = handoff.state.turn()?.due;
+    if !matches!(handoff.state, State::Ordered(_)) {
+        return Some(due);
+    }
+    let key = handoff.key(run.id);
+    let is_its =
+        |question: &Question| matches!(&question.about, About::Permission(turn, _) if *turn == key);
+    let holds_up = |asked: &&Handoff| {
+        let question = asked.offer.question.as_ref();
+        question.is_some_and(|question| question.blocking && is_its(question))
     };
-    matches!(handoff.state, State::Ordered(_))
-        && open(run, handoff.key(run.id)).any(|(id, _)| blocks(id))
+    for asked in run.handoffs.values().map(AsRef::as_ref).filter(holds_up) {
+        let State::Closed(closing) = &asked.state else { return None };
+        due = due.max(closing.at + turn::time_to_accept(run, handoff));
+    }
+    Some(due)
 }
 
 fn open(run: &Run, turn: TurnKey) -> impl Iterator<Item = (HandoffId, &str)> {
@@ -124,8 +158,53 @@ mod tests {
         asks(&mut story, "r1");
         story.later(Millis::minutes(4));
         assert!(!story.transcript().contains("not accepted in time"), "{}", story.transcript());
-        story.later(Millis::minutes(10)).later(Millis(1));
+        // The answer of nobody is no, and the program has its time to go on with that.
+        story.later(Millis::minutes(10)).later(Millis::seconds(29));
+        assert!(!story.transcript().contains("not accepted in time"), "{}", story.transcript());
+        story.later(Millis::seconds(1));
         assert!(story.transcript().contains("not accepted in time"), "{}", story.transcript());
+    }
+
+    #[test]
+    fn b_13_a_question_that_its_agent_asks_no_more_leaves_the_inbox() {
+        let mut story = Story::new(RELAY);
+        asks(&mut story, "r1");
+        let turn = story.key(h(1));
+        let settle = |request: &str, choice: Option<&str>| {
+            let (request, choice) = (request.to_owned(), choice.map(str::to_owned));
+            Input::Settle { turn, request, choice }
+        };
+        story.later(Millis::minutes(4)).input(settle("r1", None));
+        assert_eq!(story.state(h(2)), "cancelled");
+        // It has its time to accept from then on.
+        story.later(Millis::seconds(29));
+        assert!(!story.transcript().contains("not accepted in time"), "{}", story.transcript());
+        story.accept(h(1));
+        asks(&mut story, "r2");
+        story.input(settle("r2", Some("reject"))).input(settle("r2", None));
+        assert_eq!(story.state(h(3)), "resolved");
+        assert_eq!(story.run.outbox().next().expect("the turn").permits[0].choice, "reject");
+        story.done(h(1));
+        assert_eq!(story.status(), Status::Succeeded);
+        assert_eq!(story.reply(settle("r2", None)), crate::Reply::Ignored(crate::Ignored::Ended));
+    }
+
+    #[test]
+    fn b_13_a_question_of_an_agent_that_nobody_answers_does_not_fail_the_run() {
+        let mut story = Story::new(RELAY);
+        let turn = story.key(h(1));
+        let question = Question {
+            details: "Its terminal waits for an answer".into(),
+            options: vec!["Press Enter".into()],
+            within: Some(Millis::minutes(5)),
+            ..Question::default()
+        };
+        story.input(Input::Ask { turn, request: "1.t1".into(), question });
+        story.later(Millis::minutes(5));
+        assert_eq!((story.state(h(2)), story.status()), ("expired", Status::Running));
+        story.later(Millis::seconds(30));
+        assert!(story.transcript().contains("not accepted in time"), "{}", story.transcript());
+        assert_ne!(story.status(), Status::Failed);
     }
 
     #[test]

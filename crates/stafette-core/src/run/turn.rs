@@ -62,12 +62,21 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
     draft.record(Event::TurnOrdered(TurnOrdered { turn, accept_by, finish_by, reserved }));
 }
 
+/// The time that a profile gives its program to become ready, at most: what it says is not known here.
+const READY: Millis = Millis::seconds(30);
+
 /// Returns the time limit for acceptance. External agents connect on their own, so the answer
-/// timeout applies.
+/// timeout applies. A terminal accepts once its program is ready, and people are asked if it is not:
+/// that has to come first.
 pub(super) fn time_to_accept(run: &Run, handoff: &Handoff) -> Millis {
     let limits = &run.workflow.limits;
-    match run.workflow.agent(&handoff.offer.to).map(|(_, agent)| agent.runner) {
-        Some(Runner::External) => limits.answer_timeout,
+    match run.workflow.agent(&handoff.offer.to).map(|(_, agent)| agent) {
+        Some(agent) if agent.runner == Runner::External => limits.answer_timeout,
+        Some(agent) if agent.runner == Runner::Pty => {
+            let profiled = agent.profile.as_ref().map_or(limits.ready_timeout, |_| READY);
+            let ready = agent.ready_timeout.unwrap_or(limits.ready_timeout.max(profiled));
+            Millis(limits.accept_timeout.0.saturating_add(ready.0))
+        }
         _ => limits.accept_timeout,
     }
 }
@@ -123,6 +132,23 @@ pub(super) fn order(run: &Run, handoff: &Handoff) -> Option<TurnOrder> {
 mod tests {
     use crate::run::story::{RELAY, Story, ask, h};
     use crate::{Millis, Offer, Question, Status};
+
+    #[test]
+    fn s1_03_a_terminal_has_its_time_to_become_ready_before_the_time_to_accept_ends() {
+        for (agent, within) in [
+            ("runner = \"scripted\"", 30),
+            ("runner = \"pty\"", 35),
+            ("runner = \"pty\", ready_timeout = \"2m\"", 150),
+            ("runner = \"pty\", profile = \"opencode\"", 60),
+        ] {
+            let solo = format!(
+                "workflow = {{ name = \"solo\", entry = \"writer\" }}\n\
+                 agents.writer = {{ {agent} }}\n"
+            );
+            let story = Story::new(&solo);
+            assert_eq!(story.run.deadline(), Some(story.now + Millis::seconds(within)), "{agent}");
+        }
+    }
 
     #[test]
     fn an_agent_that_asks_for_ever_ends_with_a_person_who_may_let_it_go_on() {

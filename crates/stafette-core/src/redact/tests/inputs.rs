@@ -193,6 +193,7 @@ fn inputs() -> Vec<Input> {
         Input::Take { turn: turn(), by: by(), lease: Some(Millis(1)) },
         Input::Tell { turn: turn(), told: Box::new(told) },
         Input::Ask { turn: turn(), request: "delete".into(), question: question(permission) },
+        Input::Settle { turn: turn(), request: "delete".into(), choice: Some(text()) },
         Input::Session { agent: agent(), state: SessionState::Crashed, note: text() },
         Input::Heartbeat { turn: turn(), note: Some(text()) },
         Input::Finish {
