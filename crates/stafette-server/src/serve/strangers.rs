@@ -18,6 +18,9 @@ const KNOWN: usize = 512;
 /// read, as with 500 clients that come at once.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// How often the runtime gets to read what has arrived before a connection is sent away.
+const LOOKS: u32 = 3;
+
 /// The strangers at one listener.
 #[derive(Debug)]
 pub(super) struct Strangers {
@@ -59,10 +62,22 @@ impl Strangers {
     /// Lets a connection in. If there is no room, another one is sent away as soon as one of them had
     /// its time.
     pub(super) async fn admit(&mut self, ip: IpAddr) -> Stranger {
-        while let Err(until) = self.make_room() {
-            tokio::select! {
-                () = self.here.left.notified() => {}
-                () = tokio::time::sleep_until(until) => {}
+        let mut looked = None;
+        while let Some((id, since)) = self.in_the_way() {
+            let until = since + self.grace;
+            if Instant::now() < until {
+                tokio::select! {
+                    () = self.here.left.notified() => {}
+                    () = tokio::time::sleep_until(until) => {}
+                }
+            } else if looked != Some(id) {
+                // A busy runtime has not yet read what has arrived: it does so before it comes back.
+                for _ in 0..LOOKS {
+                    tokio::task::yield_now().await;
+                }
+                looked = Some(id);
+            } else if let Some(gone) = lock(&self.here.waiting).remove(&id) {
+                gone.leave.notify_one();
             }
         }
         let (id, leave) = (self.next, Arc::new(Notify::new()));
@@ -73,21 +88,10 @@ impl Strangers {
         Stranger(Arc::new(Inner { id, here, leave, room, place: Mutex::default() }))
     }
 
-    /// Sends one away if there is no room, or returns when one may be sent away.
-    fn make_room(&self) -> Result<(), Instant> {
-        let mut waiting = lock(&self.here.waiting);
-        if waiting.len() < MOST {
-            return Ok(());
-        }
-        let Some((id, since)) = in_the_way(&waiting) else { return Ok(()) };
-        let until = since + self.grace;
-        if Instant::now() < until {
-            return Err(until);
-        }
-        if let Some(gone) = waiting.remove(&id) {
-            gone.leave.notify_one();
-        }
-        Ok(())
+    /// Returns the connection that has to make way, and when it came; `None` if there is room.
+    fn in_the_way(&self) -> Option<(u64, Instant)> {
+        let waiting = lock(&self.here.waiting);
+        if waiting.len() < MOST { None } else { in_the_way(&waiting) }
     }
 }
 
