@@ -79,6 +79,12 @@ impl Engine {
         tokio::time::timeout(time, stopping.wait_for(|stop| *stop)).await.is_ok()
     }
 
+    /// Returns once the engine stops and its orders have had their time.
+    pub(crate) async fn gives_up(&self) {
+        let _ = self.stopping().wait_for(|stop| *stop).await;
+        tokio::time::sleep(PATIENCE).await;
+    }
+
     /// Records that an order is done.
     pub(crate) async fn order_done(&self, run: RunId, order: OrderKey) -> Result<(), EngineError> {
         crash::point();

@@ -121,12 +121,14 @@ impl ChangeSets<'_> {
     ) -> Result<(), EngineError> {
         let id = change.id;
         match reply {
-            Reply::Ignored(Ignored::Busy) => Err(ChangeError::Busy.into()),
-            Reply::Ignored(Ignored::Revised | Ignored::NotOpen) => {
-                let now = self.get(id).await?;
-                Err(revised(&now, seen).into())
+            Reply::Recorded => Ok(()),
+            Reply::Ignored(Ignored::Revised) => Err(revised(&self.get(id).await?, seen).into()),
+            Reply::Ignored(Ignored::NotOpen) => {
+                let (status, wanted) = (self.get(id).await?.status, "approved or refused any more");
+                Err(ChangeError::Status { id, status, wanted }.into())
             }
-            _ => Ok(()),
+            // It is being worked on, or the run has just dropped it to make room.
+            _ => Err(ChangeError::Busy.into()),
         }
     }
 
@@ -193,6 +195,6 @@ impl ChangeSets<'_> {
     }
 }
 
-fn revised(change: &Change, seen: u32) -> ChangeError {
+pub(super) fn revised(change: &Change, seen: u32) -> ChangeError {
     ChangeError::Revised { id: change.id, seen, revision: change.revision }
 }

@@ -1,0 +1,142 @@
+//! The orders of a run besides turns: each is carried out, and whoever waits for one is answered.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use serde_json::json;
+use stafette_core::change::{Author, Change, ChangeRules, Proposal};
+use stafette_core::workflow::own::Own;
+use stafette_core::{RunId, Workflow};
+use stafette_engine::{Engine, Hand, Stage};
+use stafette_store::Store;
+
+use crate::flaky::Flaky;
+use crate::runs::{PATIENCE, end, open, start, workflow};
+
+/// A run that has ended.
+async fn ended(engine: &Engine, workflow: Workflow) -> RunId {
+    let run = start(engine, workflow).await.expect("a run");
+    assert_eq!(end(engine, run).await, "succeeded");
+    run
+}
+
+/// A set of a run that writes one file.
+async fn proposed(engine: &Engine, run: RunId, file: &str, text: &str) -> Change {
+    edited(engine, run, json!({ "file": file, "action": "create", "content": text })).await
+}
+
+async fn edited(engine: &Engine, run: RunId, edit: serde_json::Value) -> Change {
+    let changes = vec![serde_json::from_value(edit).expect("an edit")];
+    let author = Author { run: Some(run), person: "ann".into(), ..Author::default() };
+    let proposal = Proposal { changes, author, reason: "new".into(), ..Proposal::default() };
+    engine.changes().propose_aside(proposal, rules()).await.expect("a set")
+}
+
+fn rules() -> ChangeRules {
+    workflow("true").change_rules()
+}
+
+fn ann() -> Hand {
+    Hand::named("ann")
+}
+
+async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, work).await.unwrap_or_else(|_| panic!("{what} takes too long"))
+}
+
+fn read(folder: &Path, file: &str) -> Option<String> {
+    std::fs::read_to_string(folder.join(file)).ok()
+}
+
+/// The names of the events about sets and orders.
+async fn log(engine: &Engine, run: RunId, name: &str) -> Vec<serde_json::Value> {
+    let events = engine.log().events(run, 0).await.expect("events");
+    let named = events.iter().filter(|stored| stored.entry.name == name);
+    named.map(|stored| serde_json::from_str(&stored.entry.body).expect("JSON")).collect()
+}
+
+/// Returns once the store has so many events of a name, although it tells nobody.
+async fn stored(store: &Flaky, run: RunId, name: &str) {
+    let is_there = async {
+        loop {
+            let events = store.inner.entries(run, 0, 1024).await.expect("events");
+            if events.iter().any(|stored| stored.entry.name == name) {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    in_time(name, is_there).await;
+}
+
+#[tokio::test]
+async fn b_18_whoever_renews_a_program_again_is_answered_and_so_is_the_next_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(&Flaky::new(), folder.path()).await;
+    let run = ended(&engine, workflow("cat >/dev/null")).await;
+    let set = proposed(&engine, run, "program", "new").await;
+    let own = json!({ "build": ["true"], "program": "program", "prove": ["true"] });
+    let own: Own = serde_json::from_value(own).expect("a program");
+    let (rules, by) = (rules(), ann());
+    for time in ["first", "second"] {
+        let renewed = engine.changes().renew(set.id, &own, &rules, &by);
+        let renewed = in_time(&format!("the {time} renewal"), renewed).await.expect("renewed");
+        assert_eq!(renewed.stage, Stage::Done, "{time}: {renewed:?}");
+    }
+    let undone = engine.changes().undo(set.id, false, rules, by);
+    let undone = in_time("taking it back", undone).await.expect("taken back");
+    assert_eq!(undone.landed.len(), 1, "{undone:?}");
+    assert_eq!(read(folder.path(), "program"), None);
+    assert_eq!(log(&engine, run, "change_ordered").await.len(), 3);
+    assert_eq!(log(&engine, run, "change_settled").await.len(), 3);
+}
+
+#[tokio::test]
+async fn b_01_a_caller_is_answered_once_its_run_knows_the_outcome_and_the_reason_for_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("old"), "old").expect("written");
+    let store = Flaky::new();
+    let engine = open(&store, folder.path()).await;
+    let run = ended(&engine, workflow("cat >/dev/null")).await;
+    let set = edited(&engine, run, json!({ "file": "old", "action": "delete" })).await;
+    let mute = store.mute.clone().lock_owned().await;
+    let caller = engine.clone();
+    let applied =
+        tokio::spawn(async move { caller.changes().apply(set.id, None, rules(), ann()).await });
+    stored(&store, run, "change_ordered").await;
+    // The outcome is refused twice.
+    store.refuse.store(2, Ordering::SeqCst);
+    drop(mute);
+    let refused = in_time("applying", applied).await.expect("no panic").expect_err("a deletion");
+    let settled = log(&engine, run, "change_settled").await;
+    assert_eq!(settled.len(), 1, "{settled:?}");
+    assert_eq!(settled[0]["note"], refused.to_string().as_str(), "{settled:?}");
+}
+
+#[tokio::test]
+async fn b_18_a_set_that_was_revised_since_it_was_ordered_is_left_and_the_others_are_applied() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Flaky::new();
+    let engine = open(&store, folder.path()).await;
+    let run = ended(&engine, workflow("cat >/dev/null")).await;
+    let one = proposed(&engine, run, "one", "1").await;
+    let two = proposed(&engine, run, "two", "2").await;
+    let mute = store.mute.clone().lock_owned().await;
+    let (caller, ids) = (engine.clone(), vec![one.id, two.id]);
+    let applied =
+        tokio::spawn(async move { caller.changes().apply_all(ids, rules(), ann()).await });
+    stored(&store, run, "change_ordered").await;
+    let record = folder.path().join(format!(".state/changes/sets/{}.json", one.id));
+    let text = std::fs::read_to_string(&record).expect("a record");
+    let mut revised: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    revised["revision"] = json!(2);
+    std::fs::write(&record, revised.to_string()).expect("written");
+    drop(mute);
+    let report = in_time("applying", applied).await.expect("no panic").expect("tried");
+    assert_eq!(report.landed.iter().map(|set| set.id).collect::<Vec<_>>(), [two.id], "{report:?}");
+    assert_eq!(report.left.iter().map(|left| left.id).collect::<Vec<_>>(), [one.id], "{report:?}");
+    assert!(report.left[0].why.contains("was revised"), "{report:?}");
+    assert_eq!(read(folder.path(), "one"), None);
+    assert_eq!(read(folder.path(), "two").as_deref(), Some("2"));
+    assert_eq!(log(&engine, run, "change_settled").await.len(), 2);
+}
