@@ -7,7 +7,7 @@ use stafette_agents::GRACE;
 use stafette_core::change::Change;
 use stafette_core::team::generation::successor;
 use stafette_core::team::order::{Order, OrderKey};
-use stafette_core::{Input, Reply, RunId, TeamInput, Time};
+use stafette_core::{Input, Reply, Run, RunId, TeamInput, Time};
 use tokio::task::JoinSet;
 
 use crate::generations::{counts, imported, landing};
@@ -19,6 +19,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// The time that orders have to end when the engine stops.
 const PATIENCE: Duration = GRACE.saturating_mul(2);
+
+/// The longest time until a clock is looked at again: clocks are set, machines sleep.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
 /// The orders of one run that are being carried out.
 #[derive(Debug, Default)]
@@ -127,23 +130,36 @@ impl Engine {
         Ok(())
     }
 
-    /// Begins the run that follows: applies what is ready, and then begins it once.
+    /// Begins the run that follows: applies what is ready, and then begins it once. A person may
+    /// cancel it until then.
     async fn begin_next(&self, run: RunId, not_before: Time) -> Result<(), EngineError> {
-        let mut stopping = self.stopping();
         while clock::now() < not_before {
+            let mut stopping = self.stopping();
             tokio::select! {
                 biased;
                 _ = stopping.wait_for(|stop| *stop) => return Err(EngineError::Stopping),
-                () = clock::reach(Some(not_before), Duration::from_secs(3600)) => {}
+                () = self.shows(run, |run| !begins_next(run), LONGEST_WAIT) => {}
+                () = clock::reach(Some(not_before), LONGEST_WAIT) => {}
+            }
+            match self.shown(run) {
+                Some(shown) if !begins_next(&shown) => return Ok(()),
+                Some(_) => {}
+                None => return Err(EngineError::Over { run }),
             }
         }
         let state = self.state(run).await?;
+        if !begins_next(&state) {
+            return Ok(());
+        }
         self.trusts(&state.workflow).map_err(|why| EngineError::Objected { why })?;
         // Repeated after a crash: changes that are applied by then are no longer ready.
         landing::land(self, &state).await;
         // Notes that arrive now are for the run that begins, or too late for it.
         let turn = self.once.wait().await;
         let state = self.state(run).await?;
+        if !begins_next(&state) {
+            return Ok(());
+        }
         if let Some(created) = successor(&state)
             && self.store().run(created.run).await?.is_none()
         {
@@ -153,10 +169,20 @@ impl Engine {
                     tracing::warn!(%run, why, "the run after it does not begin");
                 }
                 Err(error) => return Err(error),
+                Ok(next) if !begins_next(&*self.state(run).await?) => {
+                    // It was cancelled while it was being begun.
+                    let (by, why) = (String::new(), format!("what follows {run} was cancelled"));
+                    return self.send(next, Input::Cancel { by, why }).await.map(drop);
+                }
                 Ok(_) => {}
             }
         }
         drop(turn);
         self.order_done(run, OrderKey::Begin).await
     }
+}
+
+/// True if the run that follows is still to begin.
+pub(crate) fn begins_next(run: &Run) -> bool {
+    run.orders().iter().any(|order| order.key() == OrderKey::Begin)
 }

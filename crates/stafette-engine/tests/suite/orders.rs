@@ -1,14 +1,19 @@
 //! The orders of a run besides turns: each is carried out, and whoever waits for one is answered.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde_json::json;
 use stafette_core::change::{Author, Change, ChangeRules, Proposal};
+use stafette_core::run::create::RunCreated;
+use stafette_core::team::Inheritance;
+use stafette_core::team::generation::{Lineage, Plan};
+use stafette_core::workflow::generations::GenerationRules;
 use stafette_core::workflow::own::Own;
-use stafette_core::{RunId, Workflow};
+use stafette_core::{Fields, Input, RunId, Time, Usd, Workflow};
 use stafette_engine::{Engine, Hand, Stage};
-use stafette_store::Store;
+use stafette_store::{Store, Stored};
 
 use crate::flaky::Flaky;
 use crate::runs::{PATIENCE, end, open, start, workflow};
@@ -139,4 +144,59 @@ async fn b_18_a_set_that_was_revised_since_it_was_ordered_is_left_and_the_others
     assert_eq!(read(folder.path(), "one"), None);
     assert_eq!(read(folder.path(), "two").as_deref(), Some("2"));
     assert_eq!(log(&engine, run, "change_settled").await.len(), 2);
+}
+
+/// A run with a change that is ready, which hands over to the next generation of its team.
+async fn generation(engine: &Engine, folder: &Path, name: &str) -> (RunId, RunId) {
+    let wait = format!("cat >/dev/null; while [ ! -e {name} ]; do sleep 0.01; done");
+    let workflow = workflow(&wait);
+    let rules = GenerationRules::default();
+    let plan = Plan {
+        max_runs: 2,
+        max_cost: Usd(1_000_000_000),
+        check_in_every: 0,
+        pause: rules.pause,
+        budget: workflow.budget.clone(),
+        first: 1,
+        spent: Usd(0),
+    };
+    let lineage = Lineage::first(Time(0), Fields::new()).planned(plan);
+    let created = RunCreated::new(Engine::NEW_RUN, Arc::new(workflow), "x", "test");
+    let team = Inheritance { lineage: Some(Box::new(lineage)) };
+    let run = engine.start(RunCreated { team, ..created }).await.expect("a run");
+    proposed(engine, run, &format!("{name}.txt"), "new").await;
+    std::fs::write(folder.join(name), "").expect("written");
+    let handed_over = heard(engine, run, "generation_handed_over").await;
+    let next = handed_over["next"]["run"].as_str().expect("a run that follows");
+    (run, next.parse().expect("an id"))
+}
+
+/// Waits for the first event of a name.
+async fn heard(engine: &Engine, run: RunId, name: &str) -> serde_json::Value {
+    let mut feed = engine.feed(0);
+    let event = async {
+        loop {
+            let page = feed.next().await.expect("events").expect("an engine");
+            let is_it = |stored: &&Stored| stored.run == run && stored.entry.name == name;
+            if let Some(stored) = page.iter().find(is_it) {
+                return serde_json::from_str(&stored.entry.body).expect("JSON");
+            }
+        }
+    };
+    in_time(name, event).await
+}
+
+#[tokio::test]
+async fn s4_04_a_generation_that_was_cancelled_in_the_pause_before_it_does_not_begin() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(&Flaky::new(), folder.path()).await;
+    let (first, cancelled) = generation(&engine, folder.path(), "first").await;
+    let cancel = Input::Cancel { by: "ann".into(), why: "enough".into() };
+    engine.send(first, cancel).await.expect("cancelled");
+    // The other one hands over later, and has the same pause.
+    let (_, next) = generation(&engine, folder.path(), "second").await;
+    heard(&engine, next, "run_created").await;
+    assert!(engine.store().run(cancelled).await.expect("a store").is_none(), "it was cancelled");
+    assert_eq!(read(folder.path(), "first.txt"), None, "nothing is applied for it");
+    assert_eq!(read(folder.path(), "second.txt").as_deref(), Some("new"));
 }
