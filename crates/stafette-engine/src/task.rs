@@ -170,14 +170,18 @@ impl Task {
             let mut orders = self.driver.run().orders();
             orders.retain(|order| *order == Order::Collect);
             self.orders.start(&self.engine, self.driver.run().id, orders);
-        } else if self.has_ended {
+        }
+        'open: while self.has_ended && !self.driver.run().is_settled() && !*self.stopping.borrow() {
             self.held = false;
             let nothing = self.driver.decide(clock::now(), []);
             self.carry_out(nothing);
-        }
-        while self.has_ended && !self.driver.run().is_settled() {
-            let Some(messages) = self.next().await else { break };
-            self.handle(messages).await;
+            while !self.driver.run().is_settled() {
+                let Some(messages) = self.next().await else { break 'open };
+                self.handle(messages).await;
+            }
+            // Until the last of them has ended, another one may be ordered.
+            let ending = std::mem::take(&mut self.orders).end();
+            self.handle_until(ending).await;
         }
         let ending = std::mem::take(&mut self.orders).end();
         self.handle_until(ending).await;
