@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde_json::json;
-use stafette_core::change::{Author, Change, ChangeRules, Proposal};
+use stafette_core::change::{Author, Change, ChangeRules, ChangeStatus, Proposal};
 use stafette_core::run::create::RunCreated;
 use stafette_core::team::Inheritance;
 use stafette_core::team::generation::{Lineage, Plan};
 use stafette_core::workflow::generations::GenerationRules;
 use stafette_core::workflow::own::Own;
 use stafette_core::{Fields, Input, RunId, Time, Usd, Workflow};
-use stafette_engine::{Engine, Hand, Stage};
+use stafette_engine::{ChangeError, Engine, EngineError, Hand, Stage};
 use stafette_store::{Store, Stored};
 
 use crate::flaky::Flaky;
@@ -58,6 +58,25 @@ async fn log(engine: &Engine, run: RunId, name: &str) -> Vec<serde_json::Value> 
     let events = engine.log().events(run, 0).await.expect("events");
     let named = events.iter().filter(|stored| stored.entry.name == name);
     named.map(|stored| serde_json::from_str(&stored.entry.body).expect("JSON")).collect()
+}
+
+/// Puts another revision of a set into its record, of which its run does not know.
+fn revise(folder: &Path, set: &Change) {
+    let record = folder.join(format!(".state/changes/sets/{}.json", set.id));
+    let text = std::fs::read_to_string(&record).expect("a record");
+    let mut revised: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    revised["revision"] = json!(set.revision + 1);
+    std::fs::write(&record, revised.to_string()).expect("written");
+}
+
+/// Returns once something is so.
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let so = async {
+        while !is_so() {
+            tokio::task::yield_now().await;
+        }
+    };
+    in_time(what, so).await;
 }
 
 /// Returns once the store has so many events of a name, although it tells nobody.
@@ -131,11 +150,7 @@ async fn b_18_a_set_that_was_revised_since_it_was_ordered_is_left_and_the_others
     let applied =
         tokio::spawn(async move { caller.changes().apply_all(ids, rules(), ann()).await });
     stored(&store, run, "change_ordered").await;
-    let record = folder.path().join(format!(".state/changes/sets/{}.json", one.id));
-    let text = std::fs::read_to_string(&record).expect("a record");
-    let mut revised: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    revised["revision"] = json!(2);
-    std::fs::write(&record, revised.to_string()).expect("written");
+    revise(folder.path(), &one);
     drop(mute);
     let report = in_time("applying", applied).await.expect("no panic").expect("tried");
     assert_eq!(report.landed.iter().map(|set| set.id).collect::<Vec<_>>(), [two.id], "{report:?}");
@@ -199,4 +214,26 @@ async fn s4_04_a_generation_that_was_cancelled_in_the_pause_before_it_does_not_b
     assert!(engine.store().run(cancelled).await.expect("a store").is_none(), "it was cancelled");
     assert_eq!(read(folder.path(), "first.txt"), None, "nothing is applied for it");
     assert_eq!(read(folder.path(), "second.txt").as_deref(), Some("new"));
+}
+
+#[tokio::test]
+async fn b_18_nobody_decides_about_a_revision_that_its_run_does_not_take() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(&Flaky::new(), folder.path()).await;
+    let run = ended(&engine, workflow("cat >/dev/null")).await;
+    let set = proposed(&engine, run, "one", "1").await;
+    let wait = "touch started; while [ ! -e go ]; do sleep 0.01; done";
+    let slow = ["sh", "-c", wait].map(str::to_owned).to_vec();
+    let (caller, rules) = (engine.clone(), ChangeRules { validate: slow, ..rules() });
+    let applied =
+        tokio::spawn(async move { caller.changes().apply(set.id, None, rules, ann()).await });
+    until("it is being applied", || folder.path().join("started").exists()).await;
+    revise(folder.path(), &set);
+    let (approved, by) = (ChangeStatus::Approved, "ann".to_owned());
+    let decided = engine.changes().decide(set.id, None, approved, by, String::new()).await;
+    let busy = matches!(decided, Err(EngineError::Change { source: ChangeError::Busy }));
+    assert!(busy, "{decided:?}");
+    std::fs::write(folder.path().join("go"), "").expect("written");
+    in_time("applying", applied).await.expect("no panic").expect("applied");
+    assert_eq!(log(&engine, run, "change_settled").await.len(), 1, "the decision is in no log");
 }
