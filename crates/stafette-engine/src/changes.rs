@@ -121,6 +121,16 @@ pub(crate) enum NoChange {
     Change(#[from] ChangeError),
 }
 
+impl NoChange {
+    /// True if trying again may help.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            NoChange::Worktree(error) => error.may_pass(),
+            NoChange::Change(error) => error.may_pass(),
+        }
+    }
+}
+
 /// Proposes the outcome of a run, once.
 pub(crate) async fn propose(
     settings: &Settings,

@@ -97,9 +97,9 @@ impl Engine {
     /// Proposes the outcome of a run's worktrees.
     async fn collect(&self, run: RunId) -> Result<(), EngineError> {
         let state = self.state(run).await?;
-        if self.shared().places.leave(&state).await.is_some() {
-            crash::point();
-        }
+        let left = self.shared().places.leave(&state).await;
+        left.map_err(|source| EngineError::NotCollected { run, source: Box::new(source) })?;
+        crash::point();
         // It may have been kept by a process that could not record it any more.
         let outcome = self.changes().with(async move |changes| {
             let is_outcome = |it: &Change| it.author.run == Some(run) && it.is_outcome();
@@ -121,7 +121,7 @@ impl Engine {
     /// Decides, for a run that has ended, what follows it.
     async fn hand_over(&self, run: RunId) -> Result<(), EngineError> {
         let state = self.state(run).await?;
-        let changes = counts(&state, &self.generations().changes_of(&state).await);
+        let changes = counts(&state, &self.generations().changes_of(&state).await?);
         crash::point();
         let reply = self.record(run, Input::Team(TeamInput::HandOver { changes })).await?;
         if reply != Reply::Recorded {
@@ -153,7 +153,7 @@ impl Engine {
         }
         self.trusts(&state.workflow).map_err(|why| EngineError::Objected { why })?;
         // Repeated after a crash: changes that are applied by then are no longer ready.
-        landing::land(self, &state).await;
+        landing::land(self, &state).await?;
         // Notes that arrive now are for the run that begins, or too late for it.
         let turn = self.once.wait().await;
         let state = self.state(run).await?;
