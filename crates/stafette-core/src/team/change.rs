@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Coordinator;
-use super::order::{Order, WorkKey};
+use super::order::{DoneOrders, Order, WorkKey};
 use crate::change::{Action, ChangeId, ChangeStatus, Comment, Digest, FilePath, Gate, GateKind};
 use crate::handoff::{About, Way};
 use crate::lock::Holder;
@@ -248,7 +248,8 @@ impl Coordinator for ChangeCoordinator {
 
 /// True if the outcome of the run's worktrees is still to be proposed.
 pub(super) fn is_uncollected(run: &Run) -> bool {
-    run.workflow.workflow.worktrees && run.status().is_final() && !run.team.done.collected
+    let is_open = run.status().is_final() && !run.team.done.collected;
+    run.workflow.workflow.worktrees && is_open && !DoneOrders::is_old(run)
 }
 
 /// Records a proposed set. A repeated proposal counts once, and a proposal for a turn that has

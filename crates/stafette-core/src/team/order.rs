@@ -103,6 +103,10 @@ impl Order {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DoneOrders {
+    /// True if the run has ended under a release that gives these orders; an earlier one did their
+    /// work without a record.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub listed: bool,
     /// True once the changes of another orchestrator were proposed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub imported: bool,
@@ -118,6 +122,11 @@ impl DoneOrders {
     /// True if none of them is done.
     pub(super) fn is_none(&self) -> bool {
         *self == DoneOrders::default()
+    }
+
+    /// True if everything that follows the end of a run was done by an earlier release.
+    pub(super) fn is_old(run: &Run) -> bool {
+        run.status().is_final() && !run.team.done.listed
     }
 }
 
