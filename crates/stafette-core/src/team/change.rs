@@ -295,8 +295,11 @@ pub(super) fn comment(draft: &mut Draft, change: ChangeId, comment: Comment) -> 
     let Some(known) = draft.run.team.changes.get(&change) else {
         return Reply::Ignored(Ignored::Unknown);
     };
-    let event = ChangeCommented { change, handoff: known.handoff, comment };
-    draft.record(Event::Team(TeamEvent::ChangeCommented(Box::new(event))));
+    // A caller that found no listener looks for another one, and says it once more.
+    if !known.said.contains(&comment) {
+        let event = ChangeCommented { change, handoff: known.handoff, comment };
+        draft.record(Event::Team(TeamEvent::ChangeCommented(Box::new(event))));
+    }
     ChangeCoordinator.advance(draft);
     let known = draft.run.team.changes.get(&change);
     match known.is_some_and(|known| !known.remarks.is_empty() || known.returned.is_some()) {
