@@ -131,7 +131,7 @@ impl Generations<'_> {
         let past =
             run.team.lineage.iter().flat_map(|lineage| &lineage.past).filter_map(|past| past.run);
         let team: Vec<RunId> = past.chain([run.id]).collect();
-        let mut changes = self.engine.changes().with(async |changes| changes.list()).await?;
+        let mut changes = self.engine.changes().list().await?;
         changes.retain(|change| change.author.run.is_some_and(|run| team.contains(&run)));
         Ok(changes)
     }

@@ -5,17 +5,20 @@ use std::time::Duration;
 
 use stafette_agents::GRACE;
 use stafette_core::change::Change;
+use stafette_core::team::change::ChangeWork;
 use stafette_core::team::generation::successor;
 use stafette_core::team::order::{Order, OrderKey};
 use stafette_core::{Input, Reply, Run, RunId, TeamInput, Time};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::backoff::Backoff;
 use crate::generations::{counts, imported, landing};
+use crate::task::Shown;
 use crate::{Engine, EngineError, clock, crash};
 
-/// The first and the longest pause before an order is tried again.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// The longest pause before an order is tried again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// The time that orders have to end when the engine stops.
 const PATIENCE: Duration = GRACE.saturating_mul(2);
@@ -29,10 +32,16 @@ pub(crate) struct Orders(JoinSet<()>);
 
 impl Orders {
     /// Starts these orders, each on its own.
-    pub(crate) fn start(&mut self, engine: &Engine, run: RunId, orders: Vec<Order>) {
+    pub(crate) fn start(
+        &mut self,
+        engine: &Engine,
+        shown: &watch::Sender<Shown>,
+        run: RunId,
+        orders: Vec<Order>,
+    ) {
         while self.0.try_join_next().is_some() {}
         for order in orders {
-            self.0.spawn(engine.clone().carry_out(run, order));
+            self.0.spawn(engine.clone().carry_out(shown.clone(), run, order));
         }
     }
 
@@ -50,8 +59,9 @@ impl Orders {
 }
 
 impl Engine {
-    async fn carry_out(self, run: RunId, order: Order) {
-        let mut pause = FIRST_PAUSE;
+    /// Tries until it is done; meanwhile the run shows why it is not.
+    async fn carry_out(self, shown: watch::Sender<Shown>, run: RunId, order: Order) {
+        let (key, mut pause) = (order.key(), Backoff::new(LONGEST_PAUSE));
         loop {
             crash::point();
             let done = match &order {
@@ -66,20 +76,15 @@ impl Engine {
                 Order::HandOver => self.hand_over(run).await,
                 Order::Begin { not_before } => self.begin_next(run, *not_before).await,
             };
-            let Err(error) = done else { return };
-            let key = order.key();
+            let Err(error) = done else { break };
             tracing::warn!(%run, ?key, %error, "an order is not carried out yet");
-            if self.stops_within(pause).await {
+            let why = self.redacted(format!("{} is tried again: {error}", words(&order)));
+            shown.send_modify(|shown| drop(shown.undone.insert(key, why)));
+            if pause.stops(&mut self.stopping()).await {
                 return;
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
-    }
-
-    /// Waits; returns true if the engine stops meanwhile.
-    async fn stops_within(&self, time: Duration) -> bool {
-        let mut stopping = self.stopping();
-        tokio::time::timeout(time, stopping.wait_for(|stop| *stop)).await.is_ok()
+        shown.send_if_modified(|shown| shown.undone.remove(&key).is_some());
     }
 
     /// Returns once the engine stops and its orders have had their time.
@@ -101,11 +106,8 @@ impl Engine {
         left.map_err(|source| EngineError::NotCollected { run, source: Box::new(source) })?;
         crash::point();
         // It may have been kept by a process that could not record it any more.
-        let outcome = self.changes().with(async move |changes| {
-            let is_outcome = |it: &Change| it.author.run == Some(run) && it.is_outcome();
-            Ok(changes.list()?.into_iter().find(is_outcome))
-        });
-        if let Some(change) = outcome.await? {
+        let is_outcome = |it: &Change| it.author.run == Some(run) && it.is_outcome();
+        if let Some(change) = self.changes().list().await?.into_iter().find(is_outcome) {
             let (turn, set) = (None, Box::new(change.proposed()));
             self.record(run, Input::Team(TeamInput::ProposeChange { turn, set })).await?;
         }
@@ -179,6 +181,22 @@ impl Engine {
         }
         drop(turn);
         self.order_done(run, OrderKey::Begin).await
+    }
+}
+
+/// The work of an order, for people.
+fn words(order: &Order) -> String {
+    match order {
+        Order::Note { change, .. } => format!("writing down what was said about {change}"),
+        Order::Change { key, work: ChangeWork::Apply, .. } => format!("applying {}", key.change),
+        Order::Change { key, work: ChangeWork::Renew, .. } => {
+            format!("renewing the program with {}", key.change)
+        }
+        Order::Change { key, .. } => format!("undoing {}", key.change),
+        Order::Import => "proposing what another orchestrator left".to_owned(),
+        Order::Collect => "collecting the outcome".to_owned(),
+        Order::HandOver => "handing over".to_owned(),
+        Order::Begin { .. } => "beginning the next generation".to_owned(),
     }
 }
 

@@ -214,6 +214,12 @@ impl Changes {
         self.store.list()
     }
 
+    /// Returns the changes whose records can be read, oldest first, and what is wrong with the
+    /// others.
+    pub fn readable(&self) -> Result<(Vec<Change>, Vec<ChangeError>), ChangeError> {
+        self.store.readable()
+    }
+
     /// Returns one change by its id.
     pub fn get(&self, id: ChangeId) -> Result<Change, ChangeError> {
         self.store.get(id)

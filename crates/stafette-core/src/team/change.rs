@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Coordinator;
-use super::order::{DoneOrders, Order, WorkKey};
+use super::order::{Batch, DoneOrders, Order, WorkKey};
 use crate::change::{Action, ChangeId, ChangeStatus, Comment, Digest, FilePath, Gate, GateKind};
 use crate::handoff::{About, Way};
 use crate::lock::Holder;
@@ -159,6 +159,9 @@ pub struct ChangeOrdered {
     /// The lock holder that the requester acts as; `None` stands for the person of that name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Holder>,
+    /// The place among the sets that are applied together; `None` if it is applied alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<Batch>,
 }
 
 /// The status of a set changed: approved, rejected, applied or undone.
@@ -209,6 +212,9 @@ pub struct SetState {
     /// The number of the event that ordered the latest action.
     #[serde(default)]
     pub ordered_at: u64,
+    /// The place of the latest order among those that are carried out together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<Batch>,
     /// The person who decided last; empty if none did.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub decided_by: String,
@@ -336,6 +342,7 @@ pub(super) fn order(
     revision: Option<u32>,
     work: ChangeWork,
     by: Hand,
+    batch: Option<Batch>,
 ) -> Reply {
     let handoff = match draft.run.team.changes.get(&change) {
         None => return Reply::Ignored(Ignored::Unknown),
@@ -347,7 +354,7 @@ pub(super) fn order(
     };
     let Hand { name: by, holder } = by;
     let holder = (holder != Holder::person(&by)).then_some(holder);
-    let event = ChangeOrdered { change, handoff, work, by, holder };
+    let event = ChangeOrdered { change, handoff, work, by, holder, batch };
     draft.record(Event::Team(TeamEvent::ChangeOrdered(event)));
     Reply::Recorded
 }
@@ -583,6 +590,7 @@ impl ChangeProposed {
                 ordered: None,
                 ordered_by: None,
                 ordered_at: 0,
+                batch: None,
                 decided_by: String::new(),
                 unwritten,
                 returned,
@@ -626,6 +634,7 @@ impl ChangeOrdered {
             known.ordered = Some(self.work);
             known.ordered_by = Some(Hand { name, holder });
             known.ordered_at = seq;
+            known.batch = self.batch;
         }
     }
 }

@@ -7,6 +7,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::TeamEvent;
 use super::change::{ChangeWork, Hand};
@@ -53,6 +54,18 @@ pub struct WorkKey {
     pub change: ChangeId,
     /// The number of the event that ordered it.
     pub seq: u64,
+}
+
+/// The place of an order among those that are carried out together.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
+pub struct Batch {
+    /// The identity of the batch, the same for all of its orders.
+    #[schemars(with = "String")]
+    pub id: Uuid,
+    /// The position of the set in it, from 0.
+    pub place: u32,
 }
 
 /// The identity of an order: the same key is the same work.

@@ -2,16 +2,19 @@
 //! their outcome; the runs' tasks have them carried out. An order that a crash interrupted is carried
 //! out by the next process, for nobody in particular.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus};
 use stafette_core::team::change::{ChangeWork, Hand};
-use stafette_core::team::order::{OrderKey, WorkKey};
+use stafette_core::team::order::{Batch, OrderKey, WorkKey};
 use stafette_core::workflow::own::Own;
 use stafette_core::{Input, TeamInput};
+use stafette_store::ReadError;
 use stafette_workspace::changes::{Left, Report};
 use stafette_workspace::{ChangeError, Renewal};
 use tokio::sync::oneshot;
+use uuid::Uuid;
 
 use super::review::revised;
 use super::{ChangeSets, to_the_end};
@@ -215,8 +218,10 @@ impl ChangeSets<'_> {
             let (reply, outcome) = oneshot::channel();
             let turn = engine.requests().turn.lock().await;
             let (mut sets_ordered, mut left) = (Vec::new(), Vec::new());
-            for (id, revision) in sets {
-                match engine.changes().order_work(id, revision, work, &by).await {
+            let batch = any.then(Uuid::now_v7);
+            for (place, (id, revision)) in (0..).zip(sets) {
+                let batch = batch.map(|id| Batch { id, place });
+                match engine.changes().order_work(id, revision, work, &by, batch).await {
                     Ok(ordered) => sets_ordered.push(ordered),
                     Err(error) if !any => return Err(error),
                     Err(error) => left.push(left_out(id, &error)),
@@ -252,6 +257,7 @@ impl ChangeSets<'_> {
         revision: Option<u32>,
         work: ChangeWork,
         by: &Hand,
+        batch: Option<Batch>,
     ) -> Result<Ordered, EngineError> {
         let change = self.get(id).await?;
         let seen = revision.unwrap_or(change.revision);
@@ -262,7 +268,7 @@ impl ChangeSets<'_> {
             return Ok(Ordered { id, revision: seen, key: None });
         };
         let (revision, by) = (Some(seen), by.clone());
-        let order = TeamInput::OrderChange { change: id, revision, work, by };
+        let order = TeamInput::OrderChange { change: id, revision, work, by, batch };
         self.accepted(&change, seen, self.engine.record(run, Input::Team(order)).await?).await?;
         let state = self.engine.state(run).await?;
         let known = state.team.changes.get(&id).filter(|known| known.ordered.is_some());
@@ -313,17 +319,37 @@ impl ChangeSets<'_> {
         }
         match self.get(id).await {
             Ok(change) => Ok(change.tried == Some(key)),
-            Err(ChangeError::NoChange { .. }) => Ok(true),
+            Err(error) if is_lost(&error) => Ok(true),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The request for an order that nobody waits for: the rules are those of its run.
+    /// The request for an order that nobody waits for, with those that were ordered together with it
+    /// and are still open: the rules are those of its run.
     async fn recovered(self, key: WorkKey, revision: u32) -> Result<Request, EngineError> {
-        let workflow = self.engine.state(key.run).await?.workflow.clone();
-        let means = Means { rules: workflow.change_rules(), own: workflow.own.clone() };
-        let sets = vec![Ordered { id: key.change, revision, key: Some(key) }];
-        Ok(Request { sets, any: false, means, reply: None })
+        let state = self.engine.state(key.run).await?;
+        let means = Means { rules: state.workflow.change_rules(), own: state.workflow.own.clone() };
+        let batch = state.team.changes.get(&key.change).and_then(|known| known.batch);
+        let Some(Batch { id: batch, .. }) = batch else {
+            let sets = vec![Ordered { id: key.change, revision, key: Some(key) }];
+            return Ok(Request { sets, any: false, means, reply: None });
+        };
+        let (mut sets, mut runs) = (BTreeMap::new(), self.engine.living());
+        runs.retain(|run| run.id == key.run || self.engine.trusts(&run.workflow).is_ok());
+        for run in &runs {
+            for (id, known) in run.team.changes.iter().filter(|(_, known)| known.ordered.is_some())
+            {
+                let Some(at) = known.batch.filter(|at| at.id == batch) else { continue };
+                let key = WorkKey { run: run.id, change: *id, seq: known.ordered_at };
+                // What the earlier process applied is not applied again.
+                if !self.is_carried_out(key, ChangeWork::Apply).await? {
+                    let set = Ordered { id: *id, revision: known.revision, key: Some(key) };
+                    sets.insert(at.place, set);
+                }
+            }
+        }
+        let sets = sets.into_values().collect();
+        Ok(Request { sets, any: true, means, reply: None })
     }
 
     /// Does the work of a request. An error means that it has to be tried again; the caller goes on
@@ -488,15 +514,32 @@ impl ChangeSets<'_> {
     /// Has the runs record what came of a request, and then tells the caller.
     async fn report(self, mut done: Done, work: ChangeWork, by: &Hand) -> Result<(), EngineError> {
         while let Some((key, note)) = done.orders.last() {
-            if let Err(error) = self.report_outcome(*key, work, by, note.clone()).await {
-                self.engine.requests().open().done.push(done);
-                return Err(error);
+            match self.report_outcome(*key, work, by, note.clone()).await {
+                Err(error) if is_damage(&error) => {
+                    tracing::error!(?key, %error, "its run cannot record its outcome");
+                }
+                Err(error) => {
+                    self.engine.requests().open().done.push(done);
+                    return Err(error);
+                }
+                Ok(()) => {}
             }
             done.orders.pop();
         }
         // The caller may have gone; what came of it is in the runs.
         drop(done.reply.map(|reply| reply.send(done.outcome)));
         Ok(())
+    }
+
+    /// Has the run of a set record that it was taken back by the order of another one.
+    async fn report_other(
+        self,
+        change: &Change,
+        key: WorkKey,
+        by: &Hand,
+    ) -> Result<(), EngineError> {
+        let Some(run) = self.run_of_set(change).await? else { return Ok(()) };
+        self.engine.record(run, settled(change, key, by, String::new())).await.map(drop)
     }
 
     /// Has the runs record what an order came to: first those of other sets that it took back, and
@@ -509,11 +552,14 @@ impl ChangeSets<'_> {
         note: String,
     ) -> Result<(), EngineError> {
         if matches!(work, ChangeWork::UndoWithLater | ChangeWork::Renew) {
-            let all = self.with(async |changes| changes.list()).await?;
+            let all = self.list().await?;
             let others = all.into_iter().filter(|it| it.tried == Some(key) && it.id != key.change);
             for change in others {
-                if let Some(run) = self.run_of_set(&change).await? {
-                    self.engine.record(run, settled(&change, key, by, String::new())).await?;
+                match self.report_other(&change, key, by).await {
+                    Err(error) if is_damage(&error) => {
+                        tracing::error!(id = %change.id, %error, "its run cannot record its outcome");
+                    }
+                    reported => reported?,
                 }
             }
         }
@@ -534,6 +580,17 @@ impl ChangeSets<'_> {
 /// True if the record of a set is gone or damaged, so that trying again does not help.
 fn is_lost(error: &ChangeError) -> bool {
     matches!(error, ChangeError::NoChange { .. } | ChangeError::Unreadable { .. })
+}
+
+/// True if a run cannot be read or written any more.
+fn is_damage(error: &EngineError) -> bool {
+    matches!(
+        error,
+        EngineError::NoRun { .. }
+            | EngineError::Damaged { .. }
+            | EngineError::Restore { .. }
+            | EngineError::Read { source: ReadError::Damaged { .. } }
+    )
 }
 
 fn left_out(id: ChangeId, why: &EngineError) -> Left {

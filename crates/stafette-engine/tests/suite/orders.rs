@@ -1,6 +1,7 @@
 //! The orders of a run besides turns: each is carried out, and whoever waits for one is answered.
 
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -8,12 +9,15 @@ use serde_json::json;
 use stafette_core::change::{Author, Change, ChangeRules, ChangeStatus, Proposal};
 use stafette_core::run::create::RunCreated;
 use stafette_core::team::Inheritance;
+use stafette_core::team::change::ChangeWork;
 use stafette_core::team::generation::{Lineage, Plan};
+use stafette_core::team::order::Batch;
 use stafette_core::workflow::generations::GenerationRules;
 use stafette_core::workflow::own::Own;
-use stafette_core::{Fields, Input, RunId, Time, Usd, Workflow};
-use stafette_engine::{ChangeError, Engine, EngineError, Hand, Stage};
+use stafette_core::{Fields, Input, RunId, TeamInput, Time, Usd, Workflow};
+use stafette_engine::{ChangeError, Driver, Engine, EngineError, Hand, Heard, Stage};
 use stafette_store::{Store, Stored};
+use stafette_workspace::Worktrees;
 
 use crate::flaky::Flaky;
 use crate::runs::{PATIENCE, end, open, start, workflow};
@@ -236,4 +240,113 @@ async fn b_18_nobody_decides_about_a_revision_that_its_run_does_not_take() {
     std::fs::write(folder.path().join("go"), "").expect("written");
     in_time("applying", applied).await.expect("no panic").expect("applied");
     assert_eq!(log(&engine, run, "change_settled").await.len(), 1, "the decision is in no log");
+}
+
+/// Two sets that were ordered together by a process that died then.
+async fn left_in_a_batch(store: &Flaky, folder: &Path) -> RunId {
+    let engine = open(store, folder).await;
+    let mut workflow = workflow("cat >/dev/null");
+    workflow.changes.validate = ["sh", "-c", "echo again >> validated"].map(str::to_owned).to_vec();
+    let run = ended(&engine, workflow).await;
+    let sets = [proposed(&engine, run, "one", "1").await, proposed(&engine, run, "two", "2").await];
+    engine.stop().await;
+    let loaded = store.inner.load(run).await.expect("a store").expect("a run");
+    let id = uuid::Uuid::now_v7();
+    let orders = (0..).zip(&sets).map(|(place, set)| {
+        let (change, revision, work) = (set.id, Some(set.revision), ChangeWork::Apply);
+        let batch = Some(Batch { id, place });
+        Input::Team(TeamInput::OrderChange { change, revision, work, by: ann(), batch })
+    });
+    let driver = Driver::restore(&loaded).expect("a run");
+    let step = driver.decide(driver.run().updated_at, orders);
+    store.inner.append(step.batch()).await.expect("stored");
+    run
+}
+
+#[tokio::test]
+async fn b_01_sets_that_were_ordered_together_are_applied_together_after_a_crash() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Flaky::new();
+    let run = left_in_a_batch(&store, folder.path()).await;
+    let engine = open(&store, folder.path()).await;
+    heard(&engine, run, "change_settled").await;
+    let settled = async {
+        while log(&engine, run, "change_settled").await.len() < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    in_time("both outcomes", settled).await;
+    for (file, text) in [("one", "1"), ("two", "2"), ("validated", "again\n")] {
+        assert_eq!(read(folder.path(), file).as_deref(), Some(text), "{file}");
+    }
+}
+
+fn git(folder: &Path, arguments: &[&str]) {
+    let mia = ["-c", "user.name=Mia", "-c", "user.email=mia@example.org"];
+    let done = Command::new("git").args(mia).args(arguments).current_dir(folder).status();
+    assert!(done.expect("git").success(), "{arguments:?}");
+}
+
+#[tokio::test]
+async fn b_01_an_outcome_that_cannot_be_collected_for_a_moment_is_collected_later() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let project = folder.path();
+    std::fs::write(project.join("src.txt"), "old").expect("written");
+    git(project, &["init", "-q", "-b", "main"]);
+    git(project, &["add", "src.txt"]);
+    git(project, &["commit", "-qm", "first"]);
+    let engine = open(&Flaky::new(), project).await;
+    // A record that nobody can read is in nobody's way.
+    let sets = project.join(".state/changes/sets");
+    std::fs::create_dir_all(&sets).expect("a folder");
+    std::fs::write(sets.join("c7.json"), "{").expect("written");
+    let wait = format!("while [ ! -e {}/go ]; do sleep 0.01; done", project.display());
+    let mut workflow = workflow(&format!("cat >/dev/null; {wait}; echo new > src.txt"));
+    workflow.workflow.worktrees = true;
+    let run = start(&engine, workflow).await.expect("a run");
+    // Git does not touch a branch that another process is writing.
+    let lock = project.join(format!(".git/refs/heads/{}.lock", Worktrees::result_branch(run)));
+    std::fs::create_dir_all(lock.parent().expect("a folder")).expect("a folder");
+    std::fs::write(&lock, "").expect("written");
+    std::fs::write(project.join("go"), "").expect("written");
+    let shown = async {
+        loop {
+            let (view, trouble) = engine.view(run).await.expect("a run");
+            if let Some(trouble) = trouble.filter(|_| view.is_over()) {
+                return trouble;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let trouble = in_time("the error", shown).await;
+    assert!(trouble.starts_with("collecting the outcome is tried again"), "{trouble}");
+    assert!(engine.explain().why(run, None).await.expect("a run").outcome.contains(&trouble));
+    std::fs::remove_file(&lock).expect("removed");
+    let proposed = heard(&engine, run, "change_proposed").await;
+    assert_eq!(proposed["files"][0]["file"], "src.txt", "{proposed}");
+    heard(&engine, run, "order_done").await;
+    assert_eq!(engine.view(run).await.expect("a run").1, None);
+}
+
+#[tokio::test]
+async fn s4_06_a_word_is_not_left_for_a_generation_that_was_cancelled() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(&Flaky::new(), folder.path()).await;
+    let (run, _) = generation(&engine, folder.path(), "first").await;
+    let cancel = Input::Cancel { by: "ann".into(), why: "enough".into() };
+    engine.send(run, cancel).await.expect("cancelled");
+    let sets = engine.changes().with(async |changes| changes.list()).await.expect("sets");
+    let id = sets[0].id;
+    // As if its agent had proposed it.
+    let record = folder.path().join(format!(".state/changes/sets/{id}.json"));
+    let text = std::fs::read_to_string(&record).expect("a record");
+    let mut set: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    set["author"]["agent"] = json!("a");
+    std::fs::write(&record, set.to_string()).expect("written");
+    let said = engine.changes().comment(id, "ann".into(), None, "why?".into(), None).await;
+    assert!(matches!(said, Err(EngineError::NobodyHears { .. })), "{said:?}");
+    let again = Some(workflow("cat >/dev/null"));
+    let said = engine.changes().comment(id, "ann".into(), None, "why?".into(), again).await;
+    let (_, heard) = said.expect("heard");
+    assert!(matches!(heard, Heard::Revision { .. }), "{heard:?}");
 }
