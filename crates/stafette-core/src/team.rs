@@ -28,7 +28,7 @@ use crate::{
 use change::{ChangeWork, Hand, ProposedSet};
 use council::vote::Vote;
 use generation::{ChangeCounts, Lineage};
-use order::{Batch, DoneOrders, Order, OrderDone, OrderKey, WorkKey};
+use order::{DoneOrders, Order, OrderBatch, OrderDone, OrderKey, WorkKey};
 
 pub use generation::Awaited;
 use phase::Measured;
@@ -227,7 +227,7 @@ pub enum TeamInput {
         /// The requester.
         by: Hand,
         /// The place among the sets that are applied together; `None` if it is applied alone.
-        batch: Option<Batch>,
+        batch: Option<OrderBatch>,
     },
     /// The outcome for a set: of an order, or of one for another set that it was taken back with.
     SettleChange {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Coordinator;
-use super::order::{Batch, DoneOrders, Order, WorkKey};
+use super::order::{DoneOrders, Order, OrderBatch, WorkKey};
 use crate::change::{Action, ChangeId, ChangeStatus, Comment, Digest, FilePath, Gate, GateKind};
 use crate::handoff::{About, Way};
 use crate::lock::Holder;
@@ -161,7 +161,7 @@ pub struct ChangeOrdered {
     pub holder: Option<Holder>,
     /// The place among the sets that are applied together; `None` if it is applied alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub batch: Option<Batch>,
+    pub batch: Option<OrderBatch>,
 }
 
 /// The status of a set changed: approved, rejected, applied or undone.
@@ -214,7 +214,7 @@ pub struct SetState {
     pub ordered_at: u64,
     /// The place of the latest order among those that are carried out together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub batch: Option<Batch>,
+    pub batch: Option<OrderBatch>,
     /// The person who decided last; empty if none did.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub decided_by: String,
@@ -342,7 +342,7 @@ pub(super) fn order(
     revision: Option<u32>,
     work: ChangeWork,
     by: Hand,
-    batch: Option<Batch>,
+    batch: Option<OrderBatch>,
 ) -> Reply {
     let handoff = match draft.run.team.changes.get(&change) {
         None => return Reply::Ignored(Ignored::Unknown),

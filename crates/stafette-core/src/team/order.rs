@@ -60,7 +60,7 @@ pub struct WorkKey {
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
-pub struct Batch {
+pub struct OrderBatch {
     /// The identity of the batch, the same for all of its orders.
     #[schemars(with = "String")]
     pub id: Uuid,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus};
 use stafette_core::team::change::{ChangeWork, Hand};
-use stafette_core::team::order::{Batch, OrderKey, WorkKey};
+use stafette_core::team::order::{OrderBatch, OrderKey, WorkKey};
 use stafette_core::workflow::own::Own;
 use stafette_core::{Input, TeamInput};
 use stafette_store::ReadError;
@@ -220,7 +220,7 @@ impl ChangeSets<'_> {
             let (mut sets_ordered, mut left) = (Vec::new(), Vec::new());
             let batch = any.then(Uuid::now_v7);
             for (place, (id, revision)) in (0..).zip(sets) {
-                let batch = batch.map(|id| Batch { id, place });
+                let batch = batch.map(|id| OrderBatch { id, place });
                 match engine.changes().order_work(id, revision, work, &by, batch).await {
                     Ok(ordered) => sets_ordered.push(ordered),
                     Err(error) if !any => return Err(error),
@@ -257,7 +257,7 @@ impl ChangeSets<'_> {
         revision: Option<u32>,
         work: ChangeWork,
         by: &Hand,
-        batch: Option<Batch>,
+        batch: Option<OrderBatch>,
     ) -> Result<Ordered, EngineError> {
         let change = self.get(id).await?;
         let seen = revision.unwrap_or(change.revision);
@@ -330,7 +330,7 @@ impl ChangeSets<'_> {
         let state = self.engine.state(key.run).await?;
         let means = Means { rules: state.workflow.change_rules(), own: state.workflow.own.clone() };
         let batch = state.team.changes.get(&key.change).and_then(|known| known.batch);
-        let Some(Batch { id: batch, .. }) = batch else {
+        let Some(OrderBatch { id: batch, .. }) = batch else {
             let sets = vec![Ordered { id: key.change, revision, key: Some(key) }];
             return Ok(Request { sets, any: false, means, reply: None });
         };

@@ -11,7 +11,7 @@ use stafette_core::run::create::RunCreated;
 use stafette_core::team::Inheritance;
 use stafette_core::team::change::ChangeWork;
 use stafette_core::team::generation::{Lineage, Plan};
-use stafette_core::team::order::Batch;
+use stafette_core::team::order::OrderBatch;
 use stafette_core::workflow::generations::GenerationRules;
 use stafette_core::workflow::own::Own;
 use stafette_core::{Fields, Input, RunId, TeamInput, Time, Usd, Workflow};
@@ -254,7 +254,7 @@ async fn left_in_a_batch(store: &Flaky, folder: &Path) -> RunId {
     let id = uuid::Uuid::now_v7();
     let orders = (0..).zip(&sets).map(|(place, set)| {
         let (change, revision, work) = (set.id, Some(set.revision), ChangeWork::Apply);
-        let batch = Some(Batch { id, place });
+        let batch = Some(OrderBatch { id, place });
         Input::Team(TeamInput::OrderChange { change, revision, work, by: ann(), batch })
     });
     let driver = Driver::restore(&loaded).expect("a run");
