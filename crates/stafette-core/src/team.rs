@@ -28,7 +28,7 @@ use crate::{
 use change::{ChangeWork, Hand, ProposedSet};
 use council::vote::Vote;
 use generation::{ChangeCounts, Lineage};
-use order::{DoneOrders, Order, OrderDone, OrderKey, WorkKey};
+use order::{DoneOrders, Order, OrderBatch, OrderDone, OrderKey, WorkKey};
 
 pub use generation::Awaited;
 use phase::Measured;
@@ -226,6 +226,8 @@ pub enum TeamInput {
         work: ChangeWork,
         /// The requester.
         by: Hand,
+        /// The place among the sets that are applied together; `None` if it is applied alone.
+        batch: Option<OrderBatch>,
     },
     /// The outcome for a set: of an order, or of one for another set that it was taken back with.
     SettleChange {
@@ -410,8 +412,8 @@ pub(crate) fn input(draft: &mut Draft, input: TeamInput) -> Reply {
         TeamInput::DecideChange { change, revision, status, by, note } => {
             change::decide(draft, change, revision, status, by, note)
         }
-        TeamInput::OrderChange { change, revision, work, by } => {
-            change::order(draft, change, revision, work, by)
+        TeamInput::OrderChange { change, revision, work, by, batch } => {
+            change::order(draft, change, revision, work, by, batch)
         }
         TeamInput::SettleChange { change, order, status, by, note } => {
             change::settle(draft, change, order, status, by, note)

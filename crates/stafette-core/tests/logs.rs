@@ -10,7 +10,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use stafette_core::schema;
-use stafette_core::{Event, Recorded, Workflow};
+use stafette_core::team::order::{Order, OrderKey};
+use stafette_core::{Event, Recorded, Run, Workflow};
 
 /// A log with its name, a line for each event.
 struct Log {
@@ -80,6 +81,40 @@ fn b_12_every_stored_run_opens_and_tells_the_same_after_each_event() {
         }
     }
     assert!(wrong.is_empty(), "stored runs tell something else:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn b_12_a_run_that_ended_under_an_earlier_release_has_nothing_left_to_begin() {
+    let mut ended = BTreeSet::new();
+    for log in logs() {
+        let run = Run::replay(&log.events()).expect("a run");
+        if run.status().is_final() {
+            let orders: Vec<OrderKey> = run.orders().iter().map(Order::key).collect();
+            let is_new = |key: &&OrderKey| {
+                matches!(key, OrderKey::Import | OrderKey::Collect | OrderKey::Begin)
+            };
+            assert_eq!(orders.iter().find(is_new), None, "{}", log.name);
+            ended.insert(log.name);
+        }
+    }
+    for name in ["generation-1", "imported", "worktree"] {
+        assert!(ended.contains(name), "{name} has not ended");
+    }
+}
+
+#[test]
+fn b_12_a_run_that_ends_now_lists_what_is_left_to_do() {
+    for (name, left) in [("generation-1", OrderKey::Begin), ("worktree", OrderKey::Collect)] {
+        let log = logs().into_iter().find(|log| log.name == name).expect("a log");
+        let mut events = log.events();
+        for recorded in &mut events {
+            if let Event::RunFinished(finished) = &mut recorded.event {
+                finished.lists_orders = true;
+            }
+        }
+        let run = Run::replay(&events).expect("a run");
+        assert!(run.orders().iter().any(|order| order.key() == left), "{name}: {:?}", run.orders());
+    }
 }
 
 /// Events that came after the logs; their own transitions have tests.

@@ -52,6 +52,12 @@ impl ChangeSets<'_> {
         self.with(async move |changes| changes.get(id)).await
     }
 
+    /// Returns the changes whose records can be read, oldest first. One that cannot is logged: it must
+    /// not stop the orders that are about others.
+    pub(crate) async fn list(self) -> Result<Vec<Change>, ChangeError> {
+        self.with(async |changes| readable(&changes)).await
+    }
+
     /// Finishes or rolls back what a crash has left half-done in the project.
     pub(crate) async fn recover(self) {
         if !self.engine.settings().state.join("changes").is_dir() {
@@ -81,6 +87,14 @@ where
         runtime.block_on(work(changes))
     });
     work.await.unwrap_or(Err(ChangeError::Busy))
+}
+
+fn readable(changes: &Changes) -> Result<Vec<Change>, ChangeError> {
+    let (readable, damaged) = changes.readable()?;
+    for error in damaged {
+        tracing::error!(%error, "a change is left out");
+    }
+    Ok(readable)
 }
 
 /// Completes the operation even if the caller goes away.
@@ -121,6 +135,16 @@ pub(crate) enum NoChange {
     Change(#[from] ChangeError),
 }
 
+impl NoChange {
+    /// True if trying again may help.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            NoChange::Worktree(error) => error.may_pass(),
+            NoChange::Change(error) => error.may_pass(),
+        }
+    }
+}
+
 /// Proposes the outcome of a run, once.
 pub(crate) async fn propose(
     settings: &Settings,
@@ -129,7 +153,7 @@ pub(crate) async fn propose(
     last: &Worktree,
 ) -> Result<Option<Change>, NoChange> {
     let changes = Changes::open(&settings.project, &settings.state)?;
-    if changes.list()?.iter().any(|change| change.author.run == Some(run.id)) {
+    if readable(&changes)?.iter().any(|change| change.author.run == Some(run.id)) {
         return Ok(None);
     }
     let drafts = worktrees.difference(last).await?;

@@ -4,7 +4,7 @@ mod handles;
 mod reads;
 pub(crate) mod stopped;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -328,7 +328,7 @@ impl Engine {
         let run_now = Arc::new(driver.run().clone());
         // Until it may continue.
         let is_stopped = matches!(first, First::Adopt { .. });
-        let shown = Shown { run: run_now, trouble: None, is_stopped };
+        let shown = Shown { run: run_now, trouble: None, undone: BTreeMap::new(), is_stopped };
         let (show, shown) = watch::channel(shown);
         let task = Task {
             driver,

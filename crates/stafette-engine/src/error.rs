@@ -156,6 +156,14 @@ pub enum EngineError {
         #[from]
         source: stafette_workspace::ChangeError,
     },
+    /// The outcome of a run could not be collected yet.
+    #[error("the outcome of run {run} is not collected yet: {source}")]
+    NotCollected {
+        /// The id of the run.
+        run: RunId,
+        /// The error of the worktrees or of the change store.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// No agent is left that could act on comments on a change.
     #[error("nobody would hear what is said about {change}: {why}")]
     NobodyHears {

@@ -98,7 +98,7 @@ impl Generations<'_> {
     /// When there is no such run.
     pub async fn context(self, run: RunId) -> Result<OrchestratorContext, EngineError> {
         let state = self.engine.state(run).await?;
-        let changes = self.changes_of(&state).await;
+        let changes = self.changes_of(&state).await?;
         Ok(picture_of(&state, &changes, clock::now()))
     }
 
@@ -124,17 +124,16 @@ impl Generations<'_> {
     }
 
     /// The changes made by a run and the generations before it.
-    pub(crate) async fn changes_of(self, run: &Run) -> Vec<Change> {
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(crate) async fn changes_of(self, run: &Run) -> Result<Vec<Change>, EngineError> {
         let past =
             run.team.lineage.iter().flat_map(|lineage| &lineage.past).filter_map(|past| past.run);
         let team: Vec<RunId> = past.chain([run.id]).collect();
-        let listed = self.engine.changes().with(async |changes| changes.list()).await;
-        let mut changes = listed.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the changes of a generation cannot be read");
-            Vec::new()
-        });
+        let mut changes = self.engine.changes().list().await?;
         changes.retain(|change| change.author.run.is_some_and(|run| team.contains(&run)));
-        changes
+        Ok(changes)
     }
 }
 

@@ -14,6 +14,7 @@
 mod access;
 mod after_end;
 mod agents;
+mod backoff;
 mod changes;
 pub mod clock;
 mod confine;

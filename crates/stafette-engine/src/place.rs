@@ -8,6 +8,7 @@ use stafette_core::{AgentName, Party, Run, RunId, State, TurnOrder};
 use stafette_workspace::{Base, Worktree, WorktreeError, Worktrees};
 use tokio::sync::{Mutex, OnceCell};
 
+use crate::changes::NoChange;
 use crate::engine::Settings;
 use crate::{changes, garbage};
 
@@ -59,26 +60,38 @@ impl Places {
 
     /// Called when the run has ended: leaves the outcome on a branch and removes the worktrees,
     /// each saved. The branch is also proposed as a change, which is returned.
-    pub(crate) async fn leave(&self, run: &Run) -> Option<Change> {
+    ///
+    /// # Errors
+    /// When it is to be tried again. Work that cannot be on a branch or in a change is only logged.
+    pub(crate) async fn leave(&self, run: &Run) -> Result<Option<Change>, NoChange> {
         if !run.workflow.workflow.worktrees {
-            return None;
+            return Ok(None);
         }
-        let Ok(worktrees) = self.worktrees().await else { return None };
+        let worktrees = match self.worktrees().await {
+            Err(WorktreeError::NoRepository { .. }) => return Ok(None),
+            worktrees => worktrees?,
+        };
         let last = last_at_work(run).and_then(|agent| worktrees.get(run.id, &agent));
         if let Some(last) = &last
             && let Err(error) = worktrees.land(last, &Worktrees::result_branch(run.id)).await
         {
+            if error.may_pass() {
+                return Err(error.into());
+            }
             tracing::error!(run = %run.id, %error, "the result has no branch; its worktree stays");
-            return None;
+            return Ok(None);
         }
         let mut change = None;
         if let Some(last) = &last {
-            let proposed = changes::propose(&self.settings, worktrees, run, last).await;
-            // The branch has the work in any case; a failed proposal is no reason to fail.
-            let unfit = |error| {
-                tracing::warn!(run = %run.id, %error, "the result is no change, only a branch");
+            change = match changes::propose(&self.settings, worktrees, run, last).await {
+                Err(error) if error.may_pass() => return Err(error),
+                // The branch has the work in any case.
+                Err(error) => {
+                    tracing::warn!(run = %run.id, %error, "the result is no change, only a branch");
+                    None
+                }
+                Ok(proposed) => proposed,
             };
-            change = proposed.map_err(unfit).ok().flatten();
         }
         let all: Vec<Worktree> =
             run.workflow.agents.keys().filter_map(|agent| worktrees.get(run.id, agent)).collect();
@@ -87,7 +100,7 @@ impl Places {
                 tracing::warn!(run = %run.id, %error, "a worktree stays");
             }
         }
-        change
+        Ok(change)
     }
 
     /// Clears away the worktrees of runs that have ended, unless another process is doing so.

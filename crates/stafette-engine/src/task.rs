@@ -1,16 +1,18 @@
 //! The life of one run: take inputs, decide, store, and have the decisions carried out.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use stafette_agents::Agents;
 use stafette_core::redact::Redact;
-use stafette_core::team::order::Order;
+use stafette_core::team::order::{Order, OrderKey};
 use stafette_core::{Input, Millis, Recorded, Reply, Run, TurnKey};
 use stafette_store::{AppendError, ReadError, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
+use crate::backoff::Backoff;
 use crate::confine;
 use crate::context::EngineContext;
 use crate::dispatch::{Sessions, name};
@@ -24,8 +26,7 @@ pub(crate) const QUEUE: usize = 256;
 /// The maximum number of inputs that are decided and stored in one step.
 const AT_ONCE: usize = 64;
 
-/// The first and the longest pause before a failed store is tried again.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// The longest pause before a failed store is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// An input for a run, with its sender.
@@ -66,8 +67,17 @@ pub(crate) struct Shown {
     pub(crate) run: Arc<Run>,
     /// The reason why it cannot continue at the moment; `None` when it can.
     pub(crate) trouble: Option<String>,
+    /// The orders that were tried and are not done yet, each with the error of the last attempt.
+    pub(crate) undone: BTreeMap<OrderKey, String>,
     /// True if it waits to be continued, whatever the others do.
     pub(crate) is_stopped: bool,
+}
+
+impl Shown {
+    /// The reason why the run does not go on: its own, or that of an order that is tried again.
+    pub(crate) fn why_not(&self) -> Option<String> {
+        self.trouble.clone().or_else(|| self.undone.values().next().cloned())
+    }
 }
 
 /// The way a task begins.
@@ -169,15 +179,19 @@ impl Task {
             // Whoever waited for the run finds its outcome, although the engine stops.
             let mut orders = self.driver.run().orders();
             orders.retain(|order| *order == Order::Collect);
-            self.orders.start(&self.engine, self.driver.run().id, orders);
-        } else if self.has_ended {
+            self.orders.start(&self.engine, &self.shown, self.driver.run().id, orders);
+        }
+        'open: while self.has_ended && !self.driver.run().is_settled() && !*self.stopping.borrow() {
             self.held = false;
             let nothing = self.driver.decide(clock::now(), []);
             self.carry_out(nothing);
-        }
-        while self.has_ended && !self.driver.run().is_settled() {
-            let Some(messages) = self.next().await else { break };
-            self.handle(messages).await;
+            while !self.driver.run().is_settled() {
+                let Some(messages) = self.next().await else { break 'open };
+                self.handle(messages).await;
+            }
+            // Until the last of them has ended, another one may be ordered.
+            let ending = std::mem::take(&mut self.orders).end();
+            self.handle_until(ending).await;
         }
         let ending = std::mem::take(&mut self.orders).end();
         self.handle_until(ending).await;
@@ -251,7 +265,7 @@ impl Task {
     /// Decides and stores. When the store fails, callers receive the error, and the signals of
     /// agents are kept and tried again until the store takes them.
     async fn handle(&mut self, mut messages: Vec<Message>) {
-        let mut pause = FIRST_PAUSE;
+        let mut pause = Backoff::new(LONGEST_PAUSE);
         let mut fresh = false;
         self.clean(&mut messages);
         if let Some(gate) = self.context.gate.clone() {
@@ -295,11 +309,9 @@ impl Task {
             if !matches!(error, AppendError::Conflict { .. }) {
                 // When asked to stop, leave what is not stored: the next daemon does it again, as
                 // after a crash.
-                let stop = self.stopping.wait_for(|stop| *stop);
-                if tokio::time::timeout(pause, stop).await.is_ok() {
+                if pause.stops(&mut self.stopping).await {
                     return;
                 }
-                pause = (pause * 2).min(LONGEST_PAUSE);
             }
             if !self.reload().await || messages.is_empty() {
                 return;
@@ -367,7 +379,8 @@ impl Task {
         crash::point();
         self.show(None);
         let run = self.driver.run();
-        self.orders.start(&self.engine, run.id, std::mem::take(&mut plan.orders));
+        let orders = std::mem::take(&mut plan.orders);
+        self.orders.start(&self.engine, &self.shown, run.id, orders);
         self.sessions.carry_out(plan, run, &self.context, &self.back, &self.shown);
     }
 
@@ -375,7 +388,9 @@ impl Task {
         let (run, is_stopped) = (Arc::new(self.driver.run().clone()), self.distrust.is_some());
         let trouble =
             trouble.or_else(|| self.distrust.as_ref().map(|why| format!("stopped: {why}")));
-        self.shown.send_replace(Shown { run, trouble, is_stopped });
+        self.shown.send_modify(|shown| {
+            (shown.run, shown.trouble, shown.is_stopped) = (run, trouble, is_stopped);
+        });
     }
 
     /// Loads the run as the store has it: after a failure that is the only truth. Turns in progress

@@ -10,6 +10,8 @@ mod locks;
 mod moment;
 #[path = "suite/once.rs"]
 mod once;
+#[path = "suite/orders.rs"]
+mod orders;
 #[path = "suite/outside.rs"]
 mod outside;
 #[path = "suite/runs.rs"]

@@ -133,6 +133,8 @@ impl From<EngineError> for Problem {
             EngineError::Change { .. } | EngineError::Renewal { .. } => (409, "change_status"),
             EngineError::GoesOn { .. } => (409, "goes_on"),
             EngineError::NobodyHears { .. } => (409, "nobody_hears"),
+            // Only an order ends so, and it is tried again.
+            EngineError::NotCollected { .. } => (503, "not_collected"),
             EngineError::Stopping => (503, "stopping"),
         };
         let problem = Problem::new(status, code, error.to_string());

@@ -98,6 +98,39 @@ pub enum ChangeError {
 }
 
 impl ChangeError {
+    /// True if trying again may help: the cause is not the change itself.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            ChangeError::Busy
+            | ChangeError::Unreadable { .. }
+            | ChangeError::Stuck { .. }
+            | ChangeError::Git(_) => true,
+            // A path through a file, a name that is too long, and our own limit on a file's size.
+            ChangeError::Files { source, .. } => !matches!(
+                source.kind(),
+                io::ErrorKind::NotADirectory
+                    | io::ErrorKind::IsADirectory
+                    | io::ErrorKind::InvalidFilename
+                    | io::ErrorKind::InvalidInput
+                    | io::ErrorKind::Other
+            ),
+            ChangeError::NoChange { .. }
+            | ChangeError::Path(_)
+            | ChangeError::Edit { .. }
+            | ChangeError::Size { .. }
+            | ChangeError::Collision { .. }
+            | ChangeError::Protected { .. }
+            | ChangeError::NotAFile { .. }
+            | ChangeError::Changed { .. }
+            | ChangeError::NeedsPerson { .. }
+            | ChangeError::Status { .. }
+            | ChangeError::NotYours { .. }
+            | ChangeError::Later { .. }
+            | ChangeError::Revised { .. } => false,
+        }
+    }
+
     fn files(what: &'static str, path: impl AsRef<Path>, source: io::Error) -> Self {
         ChangeError::Files { what, path: path.as_ref().to_owned(), source }
     }
@@ -179,6 +212,12 @@ impl Changes {
     /// Returns all changes, oldest first.
     pub fn list(&self) -> Result<Vec<Change>, ChangeError> {
         self.store.list()
+    }
+
+    /// Returns the changes whose records can be read, oldest first, and what is wrong with the
+    /// others.
+    pub fn readable(&self) -> Result<(Vec<Change>, Vec<ChangeError>), ChangeError> {
+        self.store.readable()
     }
 
     /// Returns one change by its id.

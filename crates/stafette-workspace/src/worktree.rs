@@ -75,6 +75,24 @@ pub enum WorktreeError {
     Diverged { branch: String },
 }
 
+impl WorktreeError {
+    /// True if trying again may help: the cause is not the work itself.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            WorktreeError::Git(error) => !matches!(error, GitError::NoRepository { .. }),
+            WorktreeError::Files { .. } | WorktreeError::NotSaved { .. } => true,
+            WorktreeError::NoRepository { .. }
+            | WorktreeError::CheckedOut { .. }
+            | WorktreeError::Nested { .. }
+            | WorktreeError::NotFiles { .. }
+            | WorktreeError::TooLarge
+            | WorktreeError::TooMuch { .. }
+            | WorktreeError::Diverged { .. } => false,
+        }
+    }
+}
+
 fn list(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }

@@ -222,14 +222,6 @@ fn log_path(state: &Path) -> PathBuf {
     state.join("daemon.log")
 }
 
-/// Finishes or rolls back a change during which the last daemon died.
-async fn recover_changes(engine: &Engine) {
-    match engine.changes().with(async |changes| changes.recover().await).await {
-        Ok(recovered) => tracing::debug!(?recovered, "changes are whole"),
-        Err(error) => tracing::error!(%error, "a change is in the middle; it is tried again"),
-    }
-}
-
 /// The path of this program, for starting it once more.
 pub(crate) fn program() -> Result<PathBuf, Failure> {
     std::env::current_exe()
@@ -279,7 +271,6 @@ impl Daemon {
         let opened = store::open(project, true).await?;
         let knowing = KnowledgeGate::new(stages.clone(), read.clone(), trusted);
         let engine = open(project, &state, opened.store.clone(), knowing, redactor).await?;
-        recover_changes(&engine).await;
         scrub::tail(&engine).await;
         start_own(&engine, &read);
         let stop = Arc::new(Notify::new());

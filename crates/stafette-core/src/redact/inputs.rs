@@ -63,6 +63,7 @@ impl Redact for TeamInput {
                 revision: _,
                 work: _,
                 by: Hand { name, holder: _ },
+                batch: _,
             } => {
                 name.redact(redactor);
             }

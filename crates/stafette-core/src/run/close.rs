@@ -49,6 +49,10 @@ pub struct RunFinished {
     /// this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub awaits: Vec<Awaited>,
+    /// True if the run lists what is left to do after its end. Earlier releases did that without a
+    /// record, so it counts as done where this is absent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lists_orders: bool,
 }
 
 /// The result of a run.
@@ -164,7 +168,7 @@ pub(crate) fn end_awaiting(draft: &mut Draft, status: Status, why: &str, awaits:
         record(draft, HandoffClosed::new(id, Response::failed(why), Way::Cancelled));
     }
     let ending = Ending { status, why: why.to_owned() };
-    draft.record(Event::RunFinished(RunFinished { ending, awaits }));
+    draft.record(Event::RunFinished(RunFinished { ending, awaits, lists_orders: true }));
 }
 
 impl HandoffClosed {

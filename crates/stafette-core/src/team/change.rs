@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Coordinator;
-use super::order::{Order, WorkKey};
+use super::order::{DoneOrders, Order, OrderBatch, WorkKey};
 use crate::change::{Action, ChangeId, ChangeStatus, Comment, Digest, FilePath, Gate, GateKind};
 use crate::handoff::{About, Way};
 use crate::lock::Holder;
@@ -159,6 +159,9 @@ pub struct ChangeOrdered {
     /// The lock holder that the requester acts as; `None` stands for the person of that name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Holder>,
+    /// The place among the sets that are applied together; `None` if it is applied alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<OrderBatch>,
 }
 
 /// The status of a set changed: approved, rejected, applied or undone.
@@ -209,6 +212,9 @@ pub struct SetState {
     /// The number of the event that ordered the latest action.
     #[serde(default)]
     pub ordered_at: u64,
+    /// The place of the latest order among those that are carried out together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<OrderBatch>,
     /// The person who decided last; empty if none did.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub decided_by: String,
@@ -248,7 +254,8 @@ impl Coordinator for ChangeCoordinator {
 
 /// True if the outcome of the run's worktrees is still to be proposed.
 pub(super) fn is_uncollected(run: &Run) -> bool {
-    run.workflow.workflow.worktrees && run.status().is_final() && !run.team.done.collected
+    let is_open = run.status().is_final() && !run.team.done.collected;
+    run.workflow.workflow.worktrees && is_open && !DoneOrders::is_old(run)
 }
 
 /// Records a proposed set. A repeated proposal counts once, and a proposal for a turn that has
@@ -294,8 +301,11 @@ pub(super) fn comment(draft: &mut Draft, change: ChangeId, comment: Comment) -> 
     let Some(known) = draft.run.team.changes.get(&change) else {
         return Reply::Ignored(Ignored::Unknown);
     };
-    let event = ChangeCommented { change, handoff: known.handoff, comment };
-    draft.record(Event::Team(TeamEvent::ChangeCommented(Box::new(event))));
+    // A caller that found no listener looks for another one, and says it once more.
+    if !known.said.contains(&comment) {
+        let event = ChangeCommented { change, handoff: known.handoff, comment };
+        draft.record(Event::Team(TeamEvent::ChangeCommented(Box::new(event))));
+    }
     ChangeCoordinator.advance(draft);
     let known = draft.run.team.changes.get(&change);
     match known.is_some_and(|known| !known.remarks.is_empty() || known.returned.is_some()) {
@@ -332,6 +342,7 @@ pub(super) fn order(
     revision: Option<u32>,
     work: ChangeWork,
     by: Hand,
+    batch: Option<OrderBatch>,
 ) -> Reply {
     let handoff = match draft.run.team.changes.get(&change) {
         None => return Reply::Ignored(Ignored::Unknown),
@@ -343,7 +354,7 @@ pub(super) fn order(
     };
     let Hand { name: by, holder } = by;
     let holder = (holder != Holder::person(&by)).then_some(holder);
-    let event = ChangeOrdered { change, handoff, work, by, holder };
+    let event = ChangeOrdered { change, handoff, work, by, holder, batch };
     draft.record(Event::Team(TeamEvent::ChangeOrdered(event)));
     Reply::Recorded
 }
@@ -579,6 +590,7 @@ impl ChangeProposed {
                 ordered: None,
                 ordered_by: None,
                 ordered_at: 0,
+                batch: None,
                 decided_by: String::new(),
                 unwritten,
                 returned,
@@ -622,6 +634,7 @@ impl ChangeOrdered {
             known.ordered = Some(self.work);
             known.ordered_by = Some(Hand { name, holder });
             known.ordered_at = seq;
+            known.batch = self.batch;
         }
     }
 }

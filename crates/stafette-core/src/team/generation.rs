@@ -19,7 +19,7 @@ use serde_json::json;
 use uuid::{Builder, Uuid};
 
 use super::council::{Council, Verdict};
-use super::order::Order;
+use super::order::{DoneOrders, Order};
 use super::phase::Phases;
 use super::{Closed, Coordinator, Inheritance, change};
 use crate::handoff::{About, Outcome, State};
@@ -223,7 +223,8 @@ impl Coordinator for GenerationCoordinator {
     fn orders(&self, run: &Run, orders: &mut Vec<Order>) {
         let Some(lineage) = &run.team.lineage else { return };
         let is_left = |change: &CodeChange| change.status == ChangeStatus::Pending;
-        if !run.team.done.imported && lineage.changes.iter().any(is_left) {
+        let is_old = DoneOrders::is_old(run);
+        if !is_old && !run.team.done.imported && lineage.changes.iter().any(is_left) {
             orders.push(Order::Import);
         }
         match &lineage.handed_over {
@@ -233,14 +234,16 @@ impl Coordinator for GenerationCoordinator {
             }
             None => {}
             Some(over) => {
-                let next = over.next.as_ref().filter(|_| !run.team.done.begun);
+                let next = over.next.as_ref().filter(|_| !is_old && !run.team.done.begun);
                 orders.extend(next.map(|next| Order::Begin { not_before: next.not_before }));
             }
         }
     }
 
     fn follow(&self, run: &mut Run, event: &Event) {
-        if let (Event::RunFinished(finished), Some(lineage)) = (event, &mut run.team.lineage) {
+        let Event::RunFinished(finished) = event else { return };
+        run.team.done.listed = finished.lists_orders;
+        if let Some(lineage) = &mut run.team.lineage {
             lineage.awaits.clone_from(&finished.awaits);
         }
     }

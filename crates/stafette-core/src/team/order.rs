@@ -7,6 +7,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::TeamEvent;
 use super::change::{ChangeWork, Hand};
@@ -53,6 +54,18 @@ pub struct WorkKey {
     pub change: ChangeId,
     /// The number of the event that ordered it.
     pub seq: u64,
+}
+
+/// The place of an order among those that are carried out together.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
+pub struct OrderBatch {
+    /// The identity of the batch, the same for all of its orders.
+    #[schemars(with = "String")]
+    pub id: Uuid,
+    /// The position of the set in it, from 0.
+    pub place: u32,
 }
 
 /// The identity of an order: the same key is the same work.
@@ -103,6 +116,10 @@ impl Order {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DoneOrders {
+    /// True if the run has ended under a release that gives these orders; an earlier one did their
+    /// work without a record.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub listed: bool,
     /// True once the changes of another orchestrator were proposed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub imported: bool,
@@ -118,6 +135,11 @@ impl DoneOrders {
     /// True if none of them is done.
     pub(super) fn is_none(&self) -> bool {
         *self == DoneOrders::default()
+    }
+
+    /// True if everything that follows the end of a run was done by an earlier release.
+    pub(super) fn is_old(run: &Run) -> bool {
+        run.status().is_final() && !run.team.done.listed
     }
 }
 

@@ -73,8 +73,15 @@ impl ChangeSets<'_> {
         F: Future<Output = Result<Change, ChangeError>>,
     {
         let change = self.with(propose).await?;
-        self.run_of_set(&change).await?;
-        Ok(change)
+        crash::point();
+        match self.run_of_set(&change).await {
+            Err(error @ EngineError::Change { source: ChangeError::Busy }) => {
+                let (id, why) = (change.id, "it was being applied when it was revised");
+                self.with(async move |changes| changes.turned_away(id, why).await).await?;
+                Err(error)
+            }
+            heard => heard.map(|_| change),
+        }
     }
 
     /// Records a person's approval or rejection of a set, of the revision that the person has seen
@@ -121,18 +128,23 @@ impl ChangeSets<'_> {
     ) -> Result<(), EngineError> {
         let id = change.id;
         match reply {
-            Reply::Ignored(Ignored::Busy) => Err(ChangeError::Busy.into()),
-            Reply::Ignored(Ignored::Revised | Ignored::NotOpen) => {
-                let now = self.get(id).await?;
-                Err(revised(&now, seen).into())
+            Reply::Recorded => Ok(()),
+            Reply::Ignored(Ignored::Revised) => Err(revised(&self.get(id).await?, seen).into()),
+            Reply::Ignored(Ignored::NotOpen) => {
+                let (status, wanted) = (self.get(id).await?.status, "approved or refused any more");
+                Err(ChangeError::Status { id, status, wanted }.into())
             }
-            _ => Ok(()),
+            // It is being worked on, or the run has just dropped it to make room.
+            _ => Err(ChangeError::Busy.into()),
         }
     }
 
     /// Returns the run that records what becomes of a set, after it has received the set; `None`
-    /// when the set belongs to none, or to one that is gone or has no room for it.
-    pub(super) async fn run_of_set(self, change: &Change) -> Result<Option<RunId>, EngineError> {
+    /// when the set belongs to none, or to one that is gone or never had room for it.
+    ///
+    /// # Errors
+    /// When the run knows another revision of the set and does not take this one now.
+    pub(crate) async fn run_of_set(self, change: &Change) -> Result<Option<RunId>, EngineError> {
         let Some(run) = change.author.run else { return Ok(None) };
         let state = match self.engine.state(run).await {
             Ok(state) => state,
@@ -145,7 +157,17 @@ impl ChangeSets<'_> {
         let (turn, set) = (None, Box::new(change.proposed()));
         let reply =
             self.engine.record(run, Input::Team(TeamInput::ProposeChange { turn, set })).await?;
-        Ok((reply == Reply::Recorded).then_some(run))
+        if reply == Reply::Recorded {
+            return Ok(Some(run));
+        }
+        match self.engine.state(run).await?.team.changes.get(&change.id) {
+            None => Ok(None),
+            Some(known) if known.revision > change.revision => {
+                let (id, seen, revision) = (change.id, change.revision, known.revision);
+                Err(ChangeError::Revised { id, seen, revision }.into())
+            }
+            Some(_) => Err(ChangeError::Busy.into()),
+        }
     }
 
     /// Waits until the record of a set has what people said of it in its run.
@@ -193,6 +215,6 @@ impl ChangeSets<'_> {
     }
 }
 
-fn revised(change: &Change, seen: u32) -> ChangeError {
+pub(super) fn revised(change: &Change, seen: u32) -> ChangeError {
     ChangeError::Revised { id: change.id, seen, revision: change.revision }
 }

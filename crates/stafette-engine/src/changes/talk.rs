@@ -11,9 +11,10 @@ use stafette_core::run::create::RunCreated;
 use stafette_core::{
     AgentName, Fields, HandoffId, Ignored, Input, Reply, RunId, TeamInput, Workflow,
 };
-use stafette_workspace::Changes;
+use stafette_workspace::{ChangeError, Changes};
 
 use super::ChangeSets;
+use crate::orders::begins_next;
 use crate::{Engine, EngineError};
 
 /// The receiver of a comment on a set.
@@ -94,9 +95,15 @@ impl ChangeSets<'_> {
         by: String,
     ) -> Result<Heard, EngineError> {
         let (engine, id) = (self.engine, change.id);
-        let mut last = engine.generations().last(run).await?;
+        let mut last = run;
         let state = loop {
             let state = engine.state(last).await?;
+            // Looked for after the state: if that says that another one has begun, it is found.
+            let newest = engine.generations().last(last).await?;
+            if newest != last {
+                last = newest;
+                continue;
+            }
             let can_hear = last == run || state.workflow.agents.contains_key(agent);
             if state.status().is_final() || !can_hear {
                 break state;
@@ -105,19 +112,26 @@ impl ChangeSets<'_> {
                 let give = async move |changes: Changes| changes.give_to(id, last, None).await;
                 change = self.with(give).await?;
             }
-            self.run_of_set(&change).await?;
-            match engine.send(last, spoken(id, comment)).await {
-                Ok(Reply::Ignored(Ignored::NoListener)) => return Ok(Heard::Nobody),
-                Ok(_) => return Ok(Heard::Agent { run: last }),
-                // The run has ended in the meantime.
-                Err(EngineError::Over { .. }) if engine.state(last).await?.status().is_final() => {
-                    last = engine.generations().last(last).await?;
-                }
+            if self.run_of_set(&change).await?.is_none() {
+                // The run has no room for the set, so the comment is kept in its record alone.
+                let comment = comment.clone();
+                self.with(async move |changes| changes.comment(id, comment).await).await?;
+                return Ok(Heard::Nobody);
+            }
+            let sent = engine.send(last, spoken(id, comment)).await;
+            match sent {
+                Ok(Reply::Recorded) => return Ok(Heard::Agent { run: last }),
+                Ok(Reply::Ignored(Ignored::NoListener)) | Err(EngineError::Over { .. }) => {}
+                Ok(_) => return Err(ChangeError::Busy.into()),
                 Err(error) => return Err(error),
             }
+            // Unless the run has ended in the meantime, nobody in it listens.
+            if !engine.state(last).await?.status().is_final() {
+                return sent.map(|_| Heard::Nobody);
+            }
         };
-        let over = state.team.lineage.as_ref().and_then(|lineage| lineage.handed_over.as_ref());
-        if over.is_some_and(|over| over.next.is_some()) {
+        // It may have been cancelled, or was not allowed to begin.
+        if begins_next(&state) {
             engine.record(run, spoken(id, comment)).await?;
             let after = engine
                 .generations()

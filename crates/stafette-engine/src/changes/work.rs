@@ -7,13 +7,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus};
 use stafette_core::team::change::{ChangeWork, Hand};
-use stafette_core::team::order::WorkKey;
+use stafette_core::team::order::{OrderBatch, OrderKey, WorkKey};
 use stafette_core::workflow::own::Own;
 use stafette_core::{Input, TeamInput};
+use stafette_store::ReadError;
 use stafette_workspace::changes::{Left, Report};
 use stafette_workspace::{ChangeError, Renewal};
 use tokio::sync::oneshot;
+use uuid::Uuid;
 
+use super::review::revised;
 use super::{ChangeSets, to_the_end};
 use crate::{EngineError, crash};
 
@@ -30,19 +33,42 @@ pub(crate) struct Requests {
 
 #[derive(Debug, Default)]
 struct Open {
+    /// Requests whose work is not done yet.
     requests: Vec<Request>,
-    /// Orders that were carried out together with another one, and why they came to nothing.
-    done: BTreeMap<WorkKey, String>,
+    /// Requests whose work is done, and whose runs do not all know that yet.
+    done: Vec<Done>,
 }
 
 /// Sets that a caller wants applied or taken back together.
 #[derive(Debug)]
 struct Request {
-    sets: Vec<ChangeId>,
+    sets: Vec<Ordered>,
     /// True if those that cannot be applied are left, and the others are applied.
     any: bool,
     means: Means,
-    reply: Option<oneshot::Sender<Result<Outcome, EngineError>>>,
+    reply: Option<Answer>,
+}
+
+/// Tells the caller the outcome of its request.
+type Answer = oneshot::Sender<Result<Outcome, EngineError>>;
+
+/// A set of a request.
+#[derive(Clone, Copy, Debug)]
+struct Ordered {
+    id: ChangeId,
+    /// The revision that the work is for.
+    revision: u32,
+    /// The order of its run; `None` when it belongs to no run.
+    key: Option<WorkKey>,
+}
+
+/// A request after its work.
+#[derive(Debug)]
+struct Done {
+    /// The orders whose end is not recorded yet, each with the reason if it came to nothing.
+    orders: Vec<(WorkKey, String)>,
+    outcome: Result<Outcome, EngineError>,
+    reply: Option<Answer>,
 }
 
 /// What the work on a set is done by: the rules and the program of a trusted workflow.
@@ -59,6 +85,12 @@ enum Outcome {
     Renewal(Renewal),
 }
 
+impl Default for Outcome {
+    fn default() -> Self {
+        Outcome::Report(Report::default())
+    }
+}
+
 /// A set that is to be worked on.
 #[derive(Debug)]
 struct Wanted {
@@ -72,11 +104,19 @@ impl Requests {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the request that a set belongs to.
-    fn take(&self, set: ChangeId) -> Option<Request> {
-        let mut open = self.open();
-        let at = open.requests.iter().position(|request| request.sets.contains(&set))?;
-        Some(open.requests.remove(at))
+    /// Takes the request that an order belongs to.
+    fn take(&self, key: WorkKey) -> Option<Request> {
+        let requests = &mut self.open().requests;
+        let is_it = |request: &Request| request.sets.iter().any(|set| set.key == Some(key));
+        let at = requests.iter().position(is_it)?;
+        Some(requests.remove(at))
+    }
+
+    /// Takes the request that an order belongs to, if its work is done.
+    fn take_done(&self, key: WorkKey) -> Option<Done> {
+        let all = &mut self.open().done;
+        let at = all.iter().position(|done| done.orders.iter().any(|(it, _)| *it == key))?;
+        Some(all.remove(at))
     }
 }
 
@@ -177,56 +217,63 @@ impl ChangeSets<'_> {
         to_the_end(async move {
             let (reply, outcome) = oneshot::channel();
             let turn = engine.requests().turn.lock().await;
-            let (mut ordered, mut taken, mut left) = (false, Vec::new(), Vec::new());
-            for (id, revision) in sets {
-                match engine.changes().order_work(id, revision, work, &by).await {
-                    Ok(is_recorded) => {
-                        ordered |= is_recorded;
-                        taken.push(id);
-                    }
+            let (mut sets_ordered, mut left) = (Vec::new(), Vec::new());
+            let batch = any.then(Uuid::now_v7);
+            for (place, (id, revision)) in (0..).zip(sets) {
+                let batch = batch.map(|id| OrderBatch { id, place });
+                match engine.changes().order_work(id, revision, work, &by, batch).await {
+                    Ok(ordered) => sets_ordered.push(ordered),
                     Err(error) if !any => return Err(error),
-                    Err(error) => {
-                        left.push(Left { id, why: error.to_string(), needs_person: false });
-                    }
+                    Err(error) => left.push(left_out(id, &error)),
                 }
             }
-            if taken.is_empty() {
-                return Ok((Outcome::Report(Report::default()), left));
+            if sets_ordered.is_empty() {
+                return Ok((Outcome::default(), left));
             }
-            let request = Request { sets: taken, any, means, reply: Some(reply) };
-            if ordered {
-                engine.requests().open().requests.push(request);
-            } else {
+            let is_ordered = sets_ordered.iter().any(|set| set.key.is_some());
+            let request = Request { sets: sets_ordered, any, means, reply: Some(reply) };
+            if !is_ordered {
                 // No run has an order that would be carried out.
-                engine.changes().perform(request, work, &by).await?;
+                let (_, outcome) = engine.changes().perform(&request, work, &by).await?;
+                return Ok((outcome?, left));
             }
+            engine.requests().open().requests.push(request);
             drop(turn);
             crash::point();
-            let outcome = outcome.await.map_err(|_| EngineError::Stopping)??;
+            let outcome = tokio::select! {
+                outcome = outcome => outcome.map_err(|_| EngineError::Stopping)??,
+                // Its order is left for the next process.
+                () = engine.gives_up() => return Err(EngineError::Stopping),
+            };
             Ok((outcome, left))
         })
         .await
     }
 
-    /// Has the run of a set record an order; returns whether there is such a run.
+    /// Has the run of a set record an order, if it belongs to one.
     async fn order_work(
         self,
         id: ChangeId,
         revision: Option<u32>,
         work: ChangeWork,
         by: &Hand,
-    ) -> Result<bool, EngineError> {
+        batch: Option<OrderBatch>,
+    ) -> Result<Ordered, EngineError> {
         let change = self.get(id).await?;
         let seen = revision.unwrap_or(change.revision);
         if seen != change.revision {
-            let revision = change.revision;
-            return Err(ChangeError::Revised { id, seen, revision }.into());
+            return Err(revised(&change, seen).into());
         }
-        let Some(run) = self.run_of_set(&change).await? else { return Ok(false) };
+        let Some(run) = self.run_of_set(&change).await? else {
+            return Ok(Ordered { id, revision: seen, key: None });
+        };
         let (revision, by) = (Some(seen), by.clone());
-        let order = TeamInput::OrderChange { change: id, revision, work, by };
+        let order = TeamInput::OrderChange { change: id, revision, work, by, batch };
         self.accepted(&change, seen, self.engine.record(run, Input::Team(order)).await?).await?;
-        Ok(true)
+        let state = self.engine.state(run).await?;
+        let known = state.team.changes.get(&id).filter(|known| known.ordered.is_some());
+        let seq = known.ok_or(ChangeError::Busy)?.ordered_at;
+        Ok(Ordered { id, revision: seen, key: Some(WorkKey { run, change: id, seq }) })
     }
 
     /// Carries out an order of a run, together with the others that were requested with it, and has
@@ -238,36 +285,30 @@ impl ChangeSets<'_> {
         revision: u32,
         by: &Hand,
     ) -> Result<(), EngineError> {
-        let id = key.change;
-        let turn = self.engine.requests().turn.lock().await;
-        let memo = self.engine.requests().open().done.remove(&key);
-        let note = match memo {
-            Some(note) => note,
-            None if self.is_carried_out(key, work).await? => String::new(),
-            None => {
-                self.write_words(key.run, id).await?;
-                let request = match self.engine.requests().take(id) {
-                    Some(request) => request,
-                    None => self.recovered(key).await?,
-                };
-                match self.get(id).await {
-                    Ok(change) if change.revision != revision => {
-                        let (seen, revision) = (revision, change.revision);
-                        let error = ChangeError::Revised { id, seen, revision };
-                        let note = error.to_string();
-                        answer(request.reply, Err(error.into()));
-                        note
-                    }
-                    _ => {
-                        self.perform(request, work, by).await?;
-                        self.engine.requests().open().done.remove(&key).unwrap_or_default()
-                    }
-                }
+        let requests = self.engine.requests();
+        let _turn = requests.turn.lock().await;
+        let done = match (requests.take_done(key), requests.take(key)) {
+            (Some(done), _) => done,
+            // Its caller waits, so nobody has carried it out before.
+            (None, Some(request)) => self.carry_out(request, work, by).await?,
+            (None, None) if !self.is_open(key).await? => return Ok(()),
+            (None, None) if self.is_carried_out(key, work).await? => {
+                let (orders, outcome) = (vec![(key, String::new())], Ok(Outcome::default()));
+                Done { orders, outcome, reply: None }
+            }
+            (None, None) => {
+                let request = self.recovered(key, revision).await?;
+                self.carry_out(request, work, by).await?
             }
         };
-        drop(turn);
         crash::point();
-        self.report_outcome(key, work, by, note).await
+        self.report(done, work, by).await
+    }
+
+    /// True if a run still wants the order carried out.
+    async fn is_open(self, key: WorkKey) -> Result<bool, EngineError> {
+        let open = self.engine.state(key.run).await?.orders();
+        Ok(open.iter().any(|order| order.key() == OrderKey::Change(key)))
     }
 
     /// True if an order was carried out before, by a process that could not report it.
@@ -278,72 +319,112 @@ impl ChangeSets<'_> {
         }
         match self.get(id).await {
             Ok(change) => Ok(change.tried == Some(key)),
-            Err(ChangeError::NoChange { .. }) => Ok(true),
+            Err(error) if is_lost(&error) => Ok(true),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The request for an order that nobody waits for: the rules are those of its run.
-    async fn recovered(self, key: WorkKey) -> Result<Request, EngineError> {
-        let workflow = self.engine.state(key.run).await?.workflow.clone();
-        let means = Means { rules: workflow.change_rules(), own: workflow.own.clone() };
-        Ok(Request { sets: vec![key.change], any: false, means, reply: None })
+    /// The request for an order that nobody waits for, with those that were ordered together with it
+    /// and are still open: the rules are those of its run.
+    async fn recovered(self, key: WorkKey, revision: u32) -> Result<Request, EngineError> {
+        let state = self.engine.state(key.run).await?;
+        let means = Means { rules: state.workflow.change_rules(), own: state.workflow.own.clone() };
+        let batch = state.team.changes.get(&key.change).and_then(|known| known.batch);
+        let Some(OrderBatch { id: batch, .. }) = batch else {
+            let sets = vec![Ordered { id: key.change, revision, key: Some(key) }];
+            return Ok(Request { sets, any: false, means, reply: None });
+        };
+        let (mut sets, mut runs) = (BTreeMap::new(), self.engine.living());
+        runs.retain(|run| run.id == key.run || self.engine.trusts(&run.workflow).is_ok());
+        for run in &runs {
+            for (id, known) in run.team.changes.iter().filter(|(_, known)| known.ordered.is_some())
+            {
+                let Some(at) = known.batch.filter(|at| at.id == batch) else { continue };
+                let key = WorkKey { run: run.id, change: *id, seq: known.ordered_at };
+                // What the earlier process applied is not applied again.
+                if !self.is_carried_out(key, ChangeWork::Apply).await? {
+                    let set = Ordered { id: *id, revision: known.revision, key: Some(key) };
+                    sets.insert(at.place, set);
+                }
+            }
+        }
+        let sets = sets.into_values().collect();
+        Ok(Request { sets, any: true, means, reply: None })
     }
 
-    /// Does the work on the project, tells the caller, and keeps why it came to nothing for each
-    /// order. An error means that it has to be tried again.
-    async fn perform(
+    /// Does the work of a request. An error means that it has to be tried again; the caller goes on
+    /// waiting.
+    async fn carry_out(
         self,
         request: Request,
         work: ChangeWork,
         by: &Hand,
-    ) -> Result<(), EngineError> {
-        let Request { sets, any, means, reply } = request;
-        let mut wanted = Vec::new();
-        for id in sets {
-            wanted.push(self.wanted(id).await?);
+    ) -> Result<Done, EngineError> {
+        match self.perform(&request, work, by).await {
+            // Another process works on the project.
+            Ok((_, Err(error @ EngineError::Change { source: ChangeError::Busy })))
+            | Err(error) => {
+                if request.reply.is_some() {
+                    self.engine.requests().open().requests.push(request);
+                }
+                Err(error)
+            }
+            Ok((orders, outcome)) => Ok(Done { orders, outcome, reply: request.reply }),
         }
-        let outcome = match wanted.as_slice() {
-            [one] if !any => self.perform_one(one, work, &means, by).await,
-            several => self.perform_several(several, &means.rules, by).await,
-        };
-        if let Err(EngineError::Change { source: ChangeError::Busy }) = &outcome
-            && let Some(one) = wanted.first()
-        {
-            // Another process works on the project. The caller goes on waiting.
-            let sets = wanted.iter().map(|wanted| wanted.change.id).collect();
-            if one.key.is_some() {
-                let request = Request { sets, any, means, reply };
-                self.engine.requests().open().requests.push(request);
-                return Err(ChangeError::Busy.into());
+    }
+
+    /// Does the work on the project. Returns its orders, each with the reason if it came to nothing,
+    /// and the outcome. An error means that nothing was tried.
+    async fn perform(
+        self,
+        request: &Request,
+        work: ChangeWork,
+        by: &Hand,
+    ) -> Result<(Vec<(WorkKey, String)>, Result<Outcome, EngineError>), EngineError> {
+        let Request { sets, any, means, .. } = request;
+        let (mut wanted, mut left) = (Vec::new(), Vec::new());
+        for set in sets {
+            match self.wanted(set).await? {
+                Ok(change) => wanted.push(Wanted { change, key: set.key }),
+                Err(error) => left.push((set.id, EngineError::from(error))),
             }
         }
-        let why = |wanted: &Wanted| match &outcome {
+        let outcome = match (wanted.as_slice(), left.pop()) {
+            (_, Some((_, error))) if !any => Err(error),
+            ([one], None) if !any => self.perform_one(one, work, means, by).await,
+            (several, last) => {
+                let left = left.iter().chain(&last).map(|(id, why)| left_out(*id, why)).collect();
+                self.perform_several(several, left, &means.rules, by).await
+            }
+        };
+        let why = |id: ChangeId| match &outcome {
             Err(error) => error.to_string(),
             Ok(Outcome::Renewal(renewal)) => renewal.why.clone(),
             Ok(Outcome::Report(report)) => {
-                let left = report.left.iter().find(|left| left.id == wanted.change.id);
+                let left = report.left.iter().find(|left| left.id == id);
                 left.map(|left| left.why.clone()).unwrap_or_default()
             }
         };
-        let done = wanted.iter().filter_map(|wanted| Some((wanted.key?, why(wanted))));
-        let done: Vec<(WorkKey, String)> = done.collect();
-        self.engine.requests().open().done.extend(done);
-        answer(reply, outcome);
-        Ok(())
+        let orders = sets.iter().filter_map(|set| Some((set.key?, why(set.id)))).collect();
+        Ok((orders, outcome))
     }
 
-    /// Finds a set with its order.
-    async fn wanted(self, id: ChangeId) -> Result<Wanted, EngineError> {
-        let change = self.get(id).await?;
-        let mut key = None;
-        if let Some(run) = change.author.run
-            && let Ok(state) = self.engine.state(run).await
-        {
-            let known = state.team.changes.get(&id).filter(|known| known.ordered.is_some());
-            key = known.map(|known| WorkKey { run, change: id, seq: known.ordered_at });
+    /// Reads a set that is to be worked on, with what people said of it; the inner error is a reason
+    /// why there is nothing to be worked on.
+    async fn wanted(self, set: &Ordered) -> Result<Result<Change, ChangeError>, EngineError> {
+        if let Some(key) = set.key {
+            match self.write_words(key.run, set.id).await {
+                Err(EngineError::Change { source }) if is_lost(&source) => return Ok(Err(source)),
+                written => written?,
+            }
         }
-        Ok(Wanted { change, key })
+        match self.get(set.id).await {
+            Ok(change) if change.revision != set.revision => {
+                Ok(Err(revised(&change, set.revision)))
+            }
+            Err(error) if !is_lost(&error) => Err(error.into()),
+            read => Ok(read),
+        }
     }
 
     async fn perform_one(
@@ -388,11 +469,11 @@ impl ChangeSets<'_> {
     async fn perform_several(
         self,
         wanted: &[Wanted],
+        mut left: Vec<Left>,
         rules: &ChangeRules,
         by: &Hand,
     ) -> Result<Outcome, EngineError> {
-        let (mut free, mut orders) = (Vec::new(), Vec::new());
-        let (mut holds, mut left) = (Vec::new(), Vec::new());
+        let (mut free, mut orders, mut holds) = (Vec::new(), Vec::new(), Vec::new());
         for Wanted { change, key } in wanted {
             match self.hold(&by.holder, [change]).await {
                 Ok(hold) => {
@@ -400,9 +481,7 @@ impl ChangeSets<'_> {
                     free.push(change.id);
                     orders.extend(*key);
                 }
-                Err(error) => {
-                    left.push(Left { id: change.id, why: error.to_string(), needs_person: false });
-                }
+                Err(error) => left.push(left_out(change.id, &error)),
             }
         }
         crash::point();
@@ -432,6 +511,37 @@ impl ChangeSets<'_> {
         Ok(renewal)
     }
 
+    /// Has the runs record what came of a request, and then tells the caller.
+    async fn report(self, mut done: Done, work: ChangeWork, by: &Hand) -> Result<(), EngineError> {
+        while let Some((key, note)) = done.orders.last() {
+            match self.report_outcome(*key, work, by, note.clone()).await {
+                Err(error) if is_damage(&error) => {
+                    tracing::error!(?key, %error, "its run cannot record its outcome");
+                }
+                Err(error) => {
+                    self.engine.requests().open().done.push(done);
+                    return Err(error);
+                }
+                Ok(()) => {}
+            }
+            done.orders.pop();
+        }
+        // The caller may have gone; what came of it is in the runs.
+        drop(done.reply.map(|reply| reply.send(done.outcome)));
+        Ok(())
+    }
+
+    /// Has the run of a set record that it was taken back by the order of another one.
+    async fn report_other(
+        self,
+        change: &Change,
+        key: WorkKey,
+        by: &Hand,
+    ) -> Result<(), EngineError> {
+        let Some(run) = self.run_of_set(change).await? else { return Ok(()) };
+        self.engine.record(run, settled(change, key, by, String::new())).await.map(drop)
+    }
+
     /// Has the runs record what an order came to: first those of other sets that it took back, and
     /// then its own, which ends it.
     async fn report_outcome(
@@ -442,18 +552,21 @@ impl ChangeSets<'_> {
         note: String,
     ) -> Result<(), EngineError> {
         if matches!(work, ChangeWork::UndoWithLater | ChangeWork::Renew) {
-            let all = self.with(async |changes| changes.list()).await?;
+            let all = self.list().await?;
             let others = all.into_iter().filter(|it| it.tried == Some(key) && it.id != key.change);
             for change in others {
-                if let Some(run) = self.run_of_set(&change).await? {
-                    self.engine.record(run, settled(&change, key, by, String::new())).await?;
+                match self.report_other(&change, key, by).await {
+                    Err(error) if is_damage(&error) => {
+                        tracing::error!(id = %change.id, %error, "its run cannot record its outcome");
+                    }
+                    reported => reported?,
                 }
             }
         }
         let id = key.change;
         let outcome = match self.get(id).await {
             Ok(change) => settled(&change, key, by, note),
-            Err(error @ ChangeError::NoChange { .. }) => {
+            Err(error) if is_lost(&error) => {
                 let (status, by, note) = (ChangeStatus::Failed, by.name.clone(), error.to_string());
                 Input::Team(TeamInput::SettleChange { change: id, order: key, status, by, note })
             }
@@ -464,12 +577,24 @@ impl ChangeSets<'_> {
     }
 }
 
-fn answer(
-    reply: Option<oneshot::Sender<Result<Outcome, EngineError>>>,
-    outcome: Result<Outcome, EngineError>,
-) {
-    // The caller may have gone; what came of it is in the run.
-    drop(reply.map(|reply| reply.send(outcome)));
+/// True if the record of a set is gone or damaged, so that trying again does not help.
+fn is_lost(error: &ChangeError) -> bool {
+    matches!(error, ChangeError::NoChange { .. } | ChangeError::Unreadable { .. })
+}
+
+/// True if a run cannot be read or written any more.
+fn is_damage(error: &EngineError) -> bool {
+    matches!(
+        error,
+        EngineError::NoRun { .. }
+            | EngineError::Damaged { .. }
+            | EngineError::Restore { .. }
+            | EngineError::Read { source: ReadError::Damaged { .. } }
+    )
+}
+
+fn left_out(id: ChangeId, why: &EngineError) -> Left {
+    Left { id, why: why.to_string(), needs_person: false }
 }
 
 /// The input with the status of a set after an order.

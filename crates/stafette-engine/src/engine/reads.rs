@@ -19,7 +19,7 @@ impl Engine {
         let stored = row.as_ref().map_or(0, |row| row.seq);
         let damage = self.damaged.of(run).map(|damage| format!("stopped: {damage}"));
         let (view, trouble) = match (row, self.caught_up(run, stored).await) {
-            (_, Some(shown)) => (RunView::of(&shown.run), shown.trouble.or(damage)),
+            (_, Some(shown)) => (RunView::of(&shown.run), shown.why_not().or(damage)),
             (Some(row), None) => (parse(row.seq, &row.body)?, damage),
             (None, None) => return Err(EngineError::NoRun { run: run.to_string() }),
         };

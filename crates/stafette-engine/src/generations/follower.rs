@@ -86,7 +86,10 @@ impl ContextWriter {
             Ok(state) => state,
             Err(error) => return tracing::warn!(%run, %error, "no picture of the team"),
         };
-        let changes = self.engine.generations().changes_of(&state).await;
+        let changes = match self.engine.generations().changes_of(&state).await {
+            Ok(changes) => changes,
+            Err(error) => return tracing::warn!(%run, %error, "no picture of the team"),
+        };
         let disk = context_file::System::of(&self.engine.settings().project);
         let now = clock::now();
         let written =

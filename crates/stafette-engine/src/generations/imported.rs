@@ -12,7 +12,14 @@ use crate::{Engine, EngineError};
 pub(crate) async fn propose(engine: &Engine, run: &Run) -> Result<(), EngineError> {
     let left = run.team.lineage.iter().flat_map(|lineage| &lineage.changes);
     let left: Vec<&CodeChange> = left.filter(|change| is_left(change)).collect();
-    if left.is_empty() || engine.generations().changes_of(run).await.iter().any(is_foreign) {
+    if left.is_empty() {
+        return Ok(());
+    }
+    if let Some(there) =
+        engine.generations().changes_of(run).await?.iter().find(|it| is_foreign(it))
+    {
+        // A process that kept it may have had no time to tell its run.
+        engine.changes().run_of_set(there).await?;
         return Ok(());
     }
     let edits = left.iter().map(|change| edit(change)).collect::<Result<Vec<_>, _>>();
@@ -23,8 +30,13 @@ pub(crate) async fn propose(engine: &Engine, run: &Run) -> Result<(), EngineErro
             let reason = "It was pending when another orchestrator left it".to_owned();
             let proposal = Proposal { changes, author, reason, ..Proposal::default() };
             let rules = run.workflow.change_rules();
-            let proposed = engine.changes().propose_foreign(proposal, rules).await;
-            proposed.map(drop).map_err(|error| error.to_string())
+            match engine.changes().propose_foreign(proposal, rules).await {
+                Ok(_) => Ok(()),
+                Err(EngineError::Change { source }) if !source.may_pass() => {
+                    Err(source.to_string())
+                }
+                Err(error) => return Err(error),
+            }
         }
         Err(why) => Err(why),
     };

@@ -4,17 +4,20 @@ use stafette_core::Run;
 use stafette_core::change::{Change, ChangeStatus, GateKind};
 use stafette_core::wire::context::NextActionType;
 
-use crate::{Engine, Hand, Left};
+use crate::{Engine, EngineError, Hand, Left};
 
 /// Applies the changes that are ready, if that is the next action of the handover. Those to the
 /// team's own program are applied by its renewal, also when the project has them already and the
 /// program does not run on them; those that need a person's approval wait for it. Changes that fail
 /// are rolled back and recorded, for the next generation to see.
-pub(crate) async fn land(engine: &Engine, run: &Run) {
-    let Some(lineage) = &run.team.lineage else { return };
+///
+/// # Errors
+/// When the changes cannot be read, or the engine stops before they are applied.
+pub(crate) async fn land(engine: &Engine, run: &Run) -> Result<(), EngineError> {
+    let Some(lineage) = &run.team.lineage else { return Ok(()) };
     // Changes to files locked by another holder stay open, and are ready again after the release.
     let by = Hand::named(&format!("generation {}", lineage.number));
-    let sets = engine.generations().changes_of(run).await.into_iter();
+    let sets = engine.generations().changes_of(run).await?.into_iter();
     let (own, others): (Vec<Change>, Vec<Change>) = match lineage.handed_over.as_ref() {
         Some(over) if over.action == NextActionType::ApplyChanges => {
             sets.filter(is_ready).partition(|it| run.workflow.own.is_some() && is_own(it))
@@ -24,7 +27,7 @@ pub(crate) async fn land(engine: &Engine, run: &Run) {
                 |it: &Change| it.author.run == Some(run.id) && it.status.is_in() && is_own(it);
             (sets.filter(ours).collect(), Vec::new())
         }
-        _ => return,
+        _ => return Ok(()),
     };
     let rules = &run.workflow.change_rules();
     if !others.is_empty() {
@@ -35,20 +38,26 @@ pub(crate) async fn land(engine: &Engine, run: &Run) {
                     tracing::warn!(run = %run.id, %id, why, "not applied");
                 }
             }
+            Err(EngineError::Stopping) => return Err(EngineError::Stopping),
             Err(error) => {
                 tracing::warn!(run = %run.id, %error, "changes that are ready are not applied");
             }
         }
     }
-    let Some(program) = &run.workflow.own else { return };
+    let Some(program) = &run.workflow.own else { return Ok(()) };
     for change in own {
         if engine.runs_on(change.id).await {
             continue;
         }
-        if let Err(error) = engine.changes().renew(change.id, program, rules, &by).await {
-            tracing::warn!(run = %run.id, id = %change.id, %error, "the team's program stays old");
+        match engine.changes().renew(change.id, program, rules, &by).await {
+            Ok(_) => {}
+            Err(EngineError::Stopping) => return Err(EngineError::Stopping),
+            Err(error) => {
+                tracing::warn!(run = %run.id, id = %change.id, %error, "the team's program stays old");
+            }
         }
     }
+    Ok(())
 }
 
 fn is_ready(change: &Change) -> bool {

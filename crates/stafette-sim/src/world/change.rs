@@ -111,7 +111,7 @@ impl World {
     }
 
     pub(super) fn order(&mut self, change: ChangeId, work: ChangeWork) -> TeamInput {
-        TeamInput::OrderChange { change, revision: None, work, by: Hand::named("ada") }
+        TeamInput::OrderChange { change, revision: None, work, by: Hand::named("ada"), batch: None }
     }
 
     /// Orders work on a set, and has what is open carried out by the first process.

@@ -91,6 +91,7 @@ impl World {
                 revision: None,
                 work: ChangeWork::Apply,
                 by: Hand::named(&by),
+                batch: None,
             };
             match self.order_and_carry(change.id, work) {
                 Ok(()) => {}

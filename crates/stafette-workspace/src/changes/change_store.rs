@@ -129,6 +129,22 @@ impl ChangeStore {
         ids.into_iter().map(|id| self.get(id)).collect()
     }
 
+    /// Returns the changes whose records can be read, oldest first, and what is wrong with the
+    /// others.
+    pub(super) fn readable(&self) -> Result<(Vec<Change>, Vec<ChangeError>), ChangeError> {
+        let mut ids = self.ids()?;
+        ids.sort();
+        let (mut changes, mut damaged) = (Vec::new(), Vec::new());
+        for id in ids {
+            match self.get(id) {
+                Ok(change) => changes.push(change),
+                Err(error @ ChangeError::Unreadable { .. }) => damaged.push(error),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((changes, damaged))
+    }
+
     fn ids(&self) -> Result<Vec<ChangeId>, ChangeError> {
         let folder = self.path.join("sets");
         let failed = |source| ChangeError::files("read", &folder, source);

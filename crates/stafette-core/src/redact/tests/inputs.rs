@@ -214,6 +214,7 @@ fn inputs() -> Vec<Input> {
             revision: None,
             work: ChangeWork::Apply,
             by: Hand { name: by(), holder: Holder::person("ann") },
+            batch: None,
         }),
         Input::Team(TeamInput::DecideChange {
             change,

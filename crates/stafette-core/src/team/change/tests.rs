@@ -41,7 +41,7 @@ fn decides(story: &mut Story, revision: Option<u32>, status: ChangeStatus) -> Re
 
 fn wants(story: &mut Story, work: ChangeWork) -> Reply {
     let by = Hand::named("ann");
-    story.reply(crate::TeamInput::OrderChange { change: C1, revision: None, work, by })
+    story.reply(crate::TeamInput::OrderChange { change: C1, revision: None, work, by, batch: None })
 }
 
 /// Carries the open order out, with that outcome.

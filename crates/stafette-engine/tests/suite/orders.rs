@@ -1,0 +1,352 @@
+//! The orders of a run besides turns: each is carried out, and whoever waits for one is answered.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use serde_json::json;
+use stafette_core::change::{Author, Change, ChangeRules, ChangeStatus, Proposal};
+use stafette_core::run::create::RunCreated;
+use stafette_core::team::Inheritance;
+use stafette_core::team::change::ChangeWork;
+use stafette_core::team::generation::{Lineage, Plan};
+use stafette_core::team::order::OrderBatch;
+use stafette_core::workflow::generations::GenerationRules;
+use stafette_core::workflow::own::Own;
+use stafette_core::{Fields, Input, RunId, TeamInput, Time, Usd, Workflow};
+use stafette_engine::{ChangeError, Driver, Engine, EngineError, Hand, Heard, Stage};
+use stafette_store::{Store, Stored};
+use stafette_workspace::Worktrees;
+
+use crate::flaky::Flaky;
+use crate::runs::{PATIENCE, end, open, start, workflow};
+
+/// A run that has ended.
+async fn ended(engine: &Engine, workflow: Workflow) -> RunId {
+    let run = start(engine, workflow).await.expect("a run");
+    assert_eq!(end(engine, run).await, "succeeded");
+    run
+}
+
+/// A set of a run that writes one file.
+async fn proposed(engine: &Engine, run: RunId, file: &str, text: &str) -> Change {
+    edited(engine, run, json!({ "file": file, "action": "create", "content": text })).await
+}
+
+async fn edited(engine: &Engine, run: RunId, edit: serde_json::Value) -> Change {
+    let changes = vec![serde_json::from_value(edit).expect("an edit")];
+    let author = Author { run: Some(run), person: "ann".into(), ..Author::default() };
+    let proposal = Proposal { changes, author, reason: "new".into(), ..Proposal::default() };
+    engine.changes().propose_aside(proposal, rules()).await.expect("a set")
+}
+
+fn rules() -> ChangeRules {
+    workflow("true").change_rules()
+}
+
+fn ann() -> Hand {
+    Hand::named("ann")
+}
+
+async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, work).await.unwrap_or_else(|_| panic!("{what} takes too long"))
+}
+
+fn read(folder: &Path, file: &str) -> Option<String> {
+    std::fs::read_to_string(folder.join(file)).ok()
+}
+
+/// The names of the events about sets and orders.
+async fn log(engine: &Engine, run: RunId, name: &str) -> Vec<serde_json::Value> {
+    let events = engine.log().events(run, 0).await.expect("events");
+    let named = events.iter().filter(|stored| stored.entry.name == name);
+    named.map(|stored| serde_json::from_str(&stored.entry.body).expect("JSON")).collect()
+}
+
+/// Puts another revision of a set into its record, of which its run does not know.
+fn revise(folder: &Path, set: &Change) {
+    let record = folder.join(format!(".state/changes/sets/{}.json", set.id));
+    let text = std::fs::read_to_string(&record).expect("a record");
+    let mut revised: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    revised["revision"] = json!(set.revision + 1);
+    std::fs::write(&record, revised.to_string()).expect("written");
+}
+
+/// Returns once something is so.
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let so = async {
+        while !is_so() {
+            tokio::task::yield_now().await;
+        }
+    };
+    in_time(what, so).await;
+}
+
+/// Returns once the store has so many events of a name, although it tells nobody.
+async fn stored(store: &Flaky, run: RunId, name: &str) {
+    let is_there = async {
+        loop {
+            let events = store.inner.entries(run, 0, 1024).await.expect("events");
+            if events.iter().any(|stored| stored.entry.name == name) {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    in_time(name, is_there).await;
+}
+
+#[tokio::test]
+async fn b_18_whoever_renews_a_program_again_is_answered_and_so_is_the_next_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(&Flaky::new(), folder.path()).await;
+    let run = ended(&engine, workflow("cat >/dev/null")).await;
+    let set = proposed(&engine, run, "program", "new").await;
+    let own = json!({ "build": ["true"], "program": "program", "prove": ["true"] });
+    let own: Own = serde_json::from_value(own).expect("a program");
+    let (rules, by) = (rules(), ann());
+    for time in ["first", "second"] {
+        let renewed = engine.changes().renew(set.id, &own, &rules, &by);
+        let renewed = in_time(&format!("the {time} renewal"), renewed).await.expect("renewed");
+        assert_eq!(renewed.stage, Stage::Done, "{time}: {renewed:?}");
+    }
+    let undone = engine.changes().undo(set.id, false, rules, by);
+    let undone = in_time("taking it back", undone).await.expect("taken back");
+    assert_eq!(undone.landed.len(), 1, "{undone:?}");
+    assert_eq!(read(folder.path(), "program"), None);
+    assert_eq!(log(&engine, run, "change_ordered").await.len(), 3);
+    assert_eq!(log(&engine, run, "change_settled").await.len(), 3);
+}
+
+#[tokio::test]
+async fn b_01_a_caller_is_answered_once_its_run_knows_the_outcome_and_the_reason_for_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("old"), "old").expect("written");
+    let store = Flaky::new();
+    let engine = open(&store, folder.path()).await;
+    let run = ended(&engine, workflow("cat >/dev/null")).await;
+    let set = edited(&engine, run, json!({ "file": "old", "action": "delete" })).await;
+    let mute = store.mute.clone().lock_owned().await;
+    let caller = engine.clone();
+    let applied =
+        tokio::spawn(async move { caller.changes().apply(set.id, None, rules(), ann()).await });
+    stored(&store, run, "change_ordered").await;
+    // The outcome is refused twice.
+    store.refuse.store(2, Ordering::SeqCst);
+    drop(mute);
+    let refused = in_time("applying", applied).await.expect("no panic").expect_err("a deletion");
+    let settled = log(&engine, run, "change_settled").await;
+    assert_eq!(settled.len(), 1, "{settled:?}");
+    assert_eq!(settled[0]["note"], refused.to_string().as_str(), "{settled:?}");
+}
+
+#[tokio::test]
+async fn b_18_a_set_that_was_revised_since_it_was_ordered_is_left_and_the_others_are_applied() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Flaky::new();
+    let engine = open(&store, folder.path()).await;
+    let run = ended(&engine, workflow("cat >/dev/null")).await;
+    let one = proposed(&engine, run, "one", "1").await;
+    let two = proposed(&engine, run, "two", "2").await;
+    let mute = store.mute.clone().lock_owned().await;
+    let (caller, ids) = (engine.clone(), vec![one.id, two.id]);
+    let applied =
+        tokio::spawn(async move { caller.changes().apply_all(ids, rules(), ann()).await });
+    stored(&store, run, "change_ordered").await;
+    revise(folder.path(), &one);
+    drop(mute);
+    let report = in_time("applying", applied).await.expect("no panic").expect("tried");
+    assert_eq!(report.landed.iter().map(|set| set.id).collect::<Vec<_>>(), [two.id], "{report:?}");
+    assert_eq!(report.left.iter().map(|left| left.id).collect::<Vec<_>>(), [one.id], "{report:?}");
+    assert!(report.left[0].why.contains("was revised"), "{report:?}");
+    assert_eq!(read(folder.path(), "one"), None);
+    assert_eq!(read(folder.path(), "two").as_deref(), Some("2"));
+    assert_eq!(log(&engine, run, "change_settled").await.len(), 2);
+}
+
+/// A run with a change that is ready, which hands over to the next generation of its team.
+async fn generation(engine: &Engine, folder: &Path, name: &str) -> (RunId, RunId) {
+    let wait = format!("cat >/dev/null; while [ ! -e {name} ]; do sleep 0.01; done");
+    let workflow = workflow(&wait);
+    let rules = GenerationRules::default();
+    let plan = Plan {
+        max_runs: 2,
+        max_cost: Usd(1_000_000_000),
+        check_in_every: 0,
+        pause: rules.pause,
+        budget: workflow.budget.clone(),
+        first: 1,
+        spent: Usd(0),
+    };
+    let lineage = Lineage::first(Time(0), Fields::new()).planned(plan);
+    let created = RunCreated::new(Engine::NEW_RUN, Arc::new(workflow), "x", "test");
+    let team = Inheritance { lineage: Some(Box::new(lineage)) };
+    let run = engine.start(RunCreated { team, ..created }).await.expect("a run");
+    proposed(engine, run, &format!("{name}.txt"), "new").await;
+    std::fs::write(folder.join(name), "").expect("written");
+    let handed_over = heard(engine, run, "generation_handed_over").await;
+    let next = handed_over["next"]["run"].as_str().expect("a run that follows");
+    (run, next.parse().expect("an id"))
+}
+
+/// Waits for the first event of a name.
+async fn heard(engine: &Engine, run: RunId, name: &str) -> serde_json::Value {
+    let mut feed = engine.feed(0);
+    let event = async {
+        loop {
+            let page = feed.next().await.expect("events").expect("an engine");
+            let is_it = |stored: &&Stored| stored.run == run && stored.entry.name == name;
+            if let Some(stored) = page.iter().find(is_it) {
+                return serde_json::from_str(&stored.entry.body).expect("JSON");
+            }
+        }
+    };
+    in_time(name, event).await
+}
+
+#[tokio::test]
+async fn s4_04_a_generation_that_was_cancelled_in_the_pause_before_it_does_not_begin() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(&Flaky::new(), folder.path()).await;
+    let (first, cancelled) = generation(&engine, folder.path(), "first").await;
+    let cancel = Input::Cancel { by: "ann".into(), why: "enough".into() };
+    engine.send(first, cancel).await.expect("cancelled");
+    // The other one hands over later, and has the same pause.
+    let (_, next) = generation(&engine, folder.path(), "second").await;
+    heard(&engine, next, "run_created").await;
+    assert!(engine.store().run(cancelled).await.expect("a store").is_none(), "it was cancelled");
+    assert_eq!(read(folder.path(), "first.txt"), None, "nothing is applied for it");
+    assert_eq!(read(folder.path(), "second.txt").as_deref(), Some("new"));
+}
+
+#[tokio::test]
+async fn b_18_nobody_decides_about_a_revision_that_its_run_does_not_take() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(&Flaky::new(), folder.path()).await;
+    let run = ended(&engine, workflow("cat >/dev/null")).await;
+    let set = proposed(&engine, run, "one", "1").await;
+    let wait = "touch started; while [ ! -e go ]; do sleep 0.01; done";
+    let slow = ["sh", "-c", wait].map(str::to_owned).to_vec();
+    let (caller, rules) = (engine.clone(), ChangeRules { validate: slow, ..rules() });
+    let applied =
+        tokio::spawn(async move { caller.changes().apply(set.id, None, rules, ann()).await });
+    until("it is being applied", || folder.path().join("started").exists()).await;
+    revise(folder.path(), &set);
+    let (approved, by) = (ChangeStatus::Approved, "ann".to_owned());
+    let decided = engine.changes().decide(set.id, None, approved, by, String::new()).await;
+    let busy = matches!(decided, Err(EngineError::Change { source: ChangeError::Busy }));
+    assert!(busy, "{decided:?}");
+    std::fs::write(folder.path().join("go"), "").expect("written");
+    in_time("applying", applied).await.expect("no panic").expect("applied");
+    assert_eq!(log(&engine, run, "change_settled").await.len(), 1, "the decision is in no log");
+}
+
+/// Two sets that were ordered together by a process that died then.
+async fn left_in_a_batch(store: &Flaky, folder: &Path) -> RunId {
+    let engine = open(store, folder).await;
+    let mut workflow = workflow("cat >/dev/null");
+    workflow.changes.validate = ["sh", "-c", "echo again >> validated"].map(str::to_owned).to_vec();
+    let run = ended(&engine, workflow).await;
+    let sets = [proposed(&engine, run, "one", "1").await, proposed(&engine, run, "two", "2").await];
+    engine.stop().await;
+    let loaded = store.inner.load(run).await.expect("a store").expect("a run");
+    let id = uuid::Uuid::now_v7();
+    let orders = (0..).zip(&sets).map(|(place, set)| {
+        let (change, revision, work) = (set.id, Some(set.revision), ChangeWork::Apply);
+        let batch = Some(OrderBatch { id, place });
+        Input::Team(TeamInput::OrderChange { change, revision, work, by: ann(), batch })
+    });
+    let driver = Driver::restore(&loaded).expect("a run");
+    let step = driver.decide(driver.run().updated_at, orders);
+    store.inner.append(step.batch()).await.expect("stored");
+    run
+}
+
+#[tokio::test]
+async fn b_01_sets_that_were_ordered_together_are_applied_together_after_a_crash() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Flaky::new();
+    let run = left_in_a_batch(&store, folder.path()).await;
+    let engine = open(&store, folder.path()).await;
+    heard(&engine, run, "change_settled").await;
+    let settled = async {
+        while log(&engine, run, "change_settled").await.len() < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    in_time("both outcomes", settled).await;
+    for (file, text) in [("one", "1"), ("two", "2"), ("validated", "again\n")] {
+        assert_eq!(read(folder.path(), file).as_deref(), Some(text), "{file}");
+    }
+}
+
+fn git(folder: &Path, arguments: &[&str]) {
+    let mia = ["-c", "user.name=Mia", "-c", "user.email=mia@example.org"];
+    let done = Command::new("git").args(mia).args(arguments).current_dir(folder).status();
+    assert!(done.expect("git").success(), "{arguments:?}");
+}
+
+#[tokio::test]
+async fn b_01_an_outcome_that_cannot_be_collected_for_a_moment_is_collected_later() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let project = folder.path();
+    std::fs::write(project.join("src.txt"), "old").expect("written");
+    git(project, &["init", "-q", "-b", "main"]);
+    git(project, &["add", "src.txt"]);
+    git(project, &["commit", "-qm", "first"]);
+    let engine = open(&Flaky::new(), project).await;
+    // A record that nobody can read is in nobody's way.
+    let sets = project.join(".state/changes/sets");
+    std::fs::create_dir_all(&sets).expect("a folder");
+    std::fs::write(sets.join("c7.json"), "{").expect("written");
+    let wait = format!("while [ ! -e {}/go ]; do sleep 0.01; done", project.display());
+    let mut workflow = workflow(&format!("cat >/dev/null; {wait}; echo new > src.txt"));
+    workflow.workflow.worktrees = true;
+    let run = start(&engine, workflow).await.expect("a run");
+    // Git does not touch a branch that another process is writing.
+    let lock = project.join(format!(".git/refs/heads/{}.lock", Worktrees::result_branch(run)));
+    std::fs::create_dir_all(lock.parent().expect("a folder")).expect("a folder");
+    std::fs::write(&lock, "").expect("written");
+    std::fs::write(project.join("go"), "").expect("written");
+    let shown = async {
+        loop {
+            let (view, trouble) = engine.view(run).await.expect("a run");
+            if let Some(trouble) = trouble.filter(|_| view.is_over()) {
+                return trouble;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let trouble = in_time("the error", shown).await;
+    assert!(trouble.starts_with("collecting the outcome is tried again"), "{trouble}");
+    assert!(engine.explain().why(run, None).await.expect("a run").outcome.contains(&trouble));
+    std::fs::remove_file(&lock).expect("removed");
+    let proposed = heard(&engine, run, "change_proposed").await;
+    assert_eq!(proposed["files"][0]["file"], "src.txt", "{proposed}");
+    heard(&engine, run, "order_done").await;
+    assert_eq!(engine.view(run).await.expect("a run").1, None);
+}
+
+#[tokio::test]
+async fn s4_06_a_word_is_not_left_for_a_generation_that_was_cancelled() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(&Flaky::new(), folder.path()).await;
+    let (run, _) = generation(&engine, folder.path(), "first").await;
+    let cancel = Input::Cancel { by: "ann".into(), why: "enough".into() };
+    engine.send(run, cancel).await.expect("cancelled");
+    let sets = engine.changes().with(async |changes| changes.list()).await.expect("sets");
+    let id = sets[0].id;
+    // As if its agent had proposed it.
+    let record = folder.path().join(format!(".state/changes/sets/{id}.json"));
+    let text = std::fs::read_to_string(&record).expect("a record");
+    let mut set: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    set["author"]["agent"] = json!("a");
+    std::fs::write(&record, set.to_string()).expect("written");
+    let said = engine.changes().comment(id, "ann".into(), None, "why?".into(), None).await;
+    assert!(matches!(said, Err(EngineError::NobodyHears { .. })), "{said:?}");
+    let again = Some(workflow("cat >/dev/null"));
+    let said = engine.changes().comment(id, "ann".into(), None, "why?".into(), again).await;
+    let (_, heard) = said.expect("heard");
+    assert!(matches!(heard, Heard::Revision { .. }), "{heard:?}");
+}
