@@ -3018,6 +3018,8 @@ export interface components {
              * @default 0
              */
             ordered_at: number;
+            /** @description The place of the latest order among those that are carried out together. */
+            batch?: components["schemas"]["OrderBatch"] | null;
             /** @description The person who decided last; empty if none did. */
             decided_by?: string;
             /**
@@ -3076,6 +3078,16 @@ export interface components {
             /** @description The name of the person. */
             name: string;
         });
+        /** @description The place of an order among those that are carried out together. */
+        OrderBatch: {
+            /** @description The identity of the batch, the same for all of its orders. */
+            id: string;
+            /**
+             * Format: uint32
+             * @description The position of the set in it, from 0.
+             */
+            place: number;
+        };
         /** @description A comment on a change. */
         Comment: {
             /** @description The author of the comment. */
@@ -6177,6 +6189,11 @@ export interface components {
              *     this one.
              */
             awaits?: components["schemas"]["Awaited"][];
+            /**
+             * @description True if the run lists what is left to do after its end. Earlier releases did that without a
+             *     record, so it counts as done where this is absent.
+             */
+            lists_orders?: boolean;
         };
         /**
          * @description The kernel's decisions on admitting a handoff, so that nothing is left to decide when the event
@@ -6382,6 +6399,11 @@ export interface components {
             turn: components["schemas"]["TurnKey"];
             /** @description The content of the report. */
             told: components["schemas"]["TurnReport"];
+            /**
+             * @description The positions of the turn's earlier offers that these replace; `None` in events of older
+             *     releases.
+             */
+            replaces?: number[] | null;
         };
         /** @description The lease of a live agent was renewed. */
         LeaseRenewed: {
@@ -6664,6 +6686,8 @@ export interface components {
             by: string;
             /** @description The lock holder that the requester acts as; `None` stands for the person of that name. */
             holder?: components["schemas"]["Holder"] | null;
+            /** @description The place among the sets that are applied together; `None` if it is applied alone. */
+            batch?: components["schemas"]["OrderBatch"] | null;
         };
         /** @description The status of a set changed: approved, rejected, applied or undone. */
         ChangeSettled: {
