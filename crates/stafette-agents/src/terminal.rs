@@ -207,6 +207,8 @@ struct Facts {
     /// True if its agent has reported the outcome of its turn through another channel, and that was
     /// not taken yet.
     told: bool,
+    /// The last start of the program that has taken an order in.
+    worked: Option<u32>,
     /// The session that its program keeps on its own.
     thread: Option<Arc<Thread>>,
 }
@@ -294,6 +296,7 @@ impl Terminal {
             },
             teller,
             told: false,
+            worked: None,
             thread: None,
         };
         facts.tell(SessionState::Starting, String::new(), false);
@@ -548,6 +551,18 @@ impl Terminal {
         drop(facts);
         thread.inspect(|thread| thread.turn_begins());
         self.board.publish();
+    }
+
+    /// Marks that its program has taken an order in: from now on its screen shows what the agent writes.
+    pub(crate) fn has_taken(&self) {
+        let mut facts = self.board.facts();
+        facts.worked = Some(facts.status.life);
+    }
+
+    /// True if its program has taken no order in since its start.
+    pub(crate) fn is_fresh(&self) -> bool {
+        let facts = self.board.facts();
+        facts.worked != Some(facts.status.life)
     }
 
     /// Marks that its agent has reported the outcome of its turn through a channel of its own; the

@@ -28,7 +28,7 @@ pub(super) fn asked(mode: &Pty, terminal: &Terminal) -> String {
 }
 
 impl Glance {
-    /// The state that the screen shows now. Only a `fresh` program, which had no turn yet, is answered
+    /// The state that the screen shows now. Only a `fresh` program, which has taken no order yet, is answered
     /// by its profile: later its screen shows what the agent has written, and that can look like a
     /// dialog. In the line of the cursor it cannot.
     pub(super) fn at(job: &Job, terminal: &Terminal, fresh: bool) -> Self {

@@ -66,8 +66,6 @@ pub(super) struct Turn<'a> {
     /// The number of the program's start that has the turn.
     life: u32,
     close: Close,
-    /// True if the program had no turn since its start.
-    fresh: bool,
     /// True if the program has its order.
     handed_in: bool,
     heard: u64,
@@ -123,7 +121,6 @@ impl<'a> Turn<'a> {
             note: None,
             life: 0,
             close: Close::Open,
-            fresh: false,
             handed_in: false,
             heard: 0,
             receipts: Receipts::new(link.0.clone()),
@@ -181,7 +178,7 @@ impl<'a> Turn<'a> {
 
     /// The state that the screen shows now.
     pub(super) fn glance(&self) -> Glance {
-        Glance::at(self.job, self.terminal, self.fresh)
+        Glance::at(self.job, self.terminal, self.terminal.is_fresh())
     }
 
     /// The row with the program's input, where the profile knows it.
@@ -195,9 +192,12 @@ impl<'a> Turn<'a> {
     /// it, any new output counts.
     fn is_taken(&self) -> bool {
         match &self.typed {
-            Some(typed) => {
-                self.input().is_some_and(|input| input != *typed) || self.glance() == Glance::Busy
-            }
+            // The options of a menu have the same sign in front as the input.
+            Some(typed) => match self.glance() {
+                Glance::Busy => true,
+                Glance::Dialog | Glance::Asks => false,
+                _ => self.input().is_some_and(|input| input != *typed),
+            },
             None => self.terminal.says_something(),
         }
     }
@@ -236,7 +236,6 @@ impl<'a> Turn<'a> {
 
     /// Assigns the turn to the current program, which signs with its own token.
     fn begin(&mut self) {
-        self.fresh = false;
         let leader = self.terminal.status().pid;
         self.note = leader.and_then(|leader| TurnNote::new(self.job, leader));
         let token = self.terminal.token();
@@ -281,7 +280,6 @@ impl<'a> Turn<'a> {
                 State::Ready | State::Waiting | State::Working | State::NotReady => {
                     let now = Instant::now();
                     let late = *late.get_or_insert(now + self.patience());
-                    self.fresh = matches!(news.status.state, State::Ready | State::NotReady);
                     // One that never stops to change is judged all the same.
                     let settles = still.min(moving + arrival);
                     match self.glance() {
@@ -427,6 +425,7 @@ impl<'a> Turn<'a> {
             Glance::Busy => {
                 self.goes_on().await;
                 self.busy = true;
+                self.terminal.has_taken();
                 self.receipts.reach(Receipt::Ingested).await;
             }
             Glance::Quiet | Glance::Unready => self.goes_on().await,
@@ -552,6 +551,7 @@ impl<'a> Turn<'a> {
             // The echo of a key is the terminal's own.
             let unread = !self.receipts.has(Receipt::Ingested) && self.interrupted.is_none();
             if unread && self.is_taken() {
+                self.terminal.has_taken();
                 self.receipts.reach(Receipt::Ingested).await;
             }
         }
