@@ -123,13 +123,17 @@ async fn b_13_a_question_with_the_words_of_a_dialog_is_for_a_person_once_the_age
     let world = World::new();
     let terminals = terminals();
     // In the turn, and again before the next one.
-    let script = "compose; enter; option1='Yes'; option2='No'; menu 'grep -r \"Is this folder trusted?\" .'; \
+    let script = "compose; enter; printf '\\033[H\\033[2Jesc to interrupt'; \
+                  until [ -e seen ]; do sleep 0.1; done; \
+                  option1='Yes'; option2='No'; menu 'grep -r \"Is this folder trusted?\" .'; \
                   echo $at > first; printf '\\033[H\\033[2J<<<ODEI:RESULT:once>>>\\r\\n\\r\\n$ what next?'; \
                   until [ -e go ]; do sleep 0.1; done; menu 'echo Is this folder trusted?'; echo $at > second; \
                   compose; enter; finish twice";
     let mut job = job(&world, script);
     job.ready_timeout = Some(Duration::from_secs(600));
     let mut session = start_in(job.clone(), &terminals);
+    while next(&mut session.signals).await.expect("a sign") != Signal::Receipt(Receipt::Ingested) {}
+    fs::write(world.work().join("seen"), "").unwrap();
     let (id, ..) = asked(&mut session).await;
     assert!(session.reply(&id, "No"));
     assert_eq!(finished(&mut session).await.response.summary, "once");
