@@ -639,6 +639,7 @@ impl<'a> Turn<'a> {
         let harvest = if left.is_none() { harvest.of_one_that_runs_on() } else { harvest };
         let end = harvest.end(left.unwrap_or_default(), summary, complaint);
         if let Signal::Finished(_) = end {
+            self.terminal.has_taken();
             self.receipts.reach(Receipt::Acknowledged).await;
         }
         match end {
