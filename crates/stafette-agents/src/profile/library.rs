@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use stafette_config::{Diagnostic, render};
 
@@ -52,12 +53,16 @@ impl Library {
     /// The profiles that come with the program.
     #[must_use]
     pub fn built_in() -> Self {
-        let mut library = Library::default();
-        for (name, text) in BUILT_IN {
-            library.add(name, &PathBuf::from(format!("{name}.toml")), text.to_owned());
-        }
-        library.files.clear();
-        library
+        // Every new run asks for them, and reading them anew took longer than all else at its start.
+        static READ: LazyLock<Library> = LazyLock::new(|| {
+            let mut library = Library::default();
+            for (name, text) in BUILT_IN {
+                library.add(name, &PathBuf::from(format!("{name}.toml")), text.to_owned());
+            }
+            library.files.clear();
+            library
+        });
+        READ.clone()
     }
 
     /// The profiles that come with the program, the user's, and those of a project; later ones win.
