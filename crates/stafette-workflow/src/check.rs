@@ -33,19 +33,8 @@ pub(crate) use limits::worst_case;
 /// The maximum number of agents in a workflow.
 pub const MAX_AGENTS: usize = 256;
 
-/// Parses and checks a file. Returns the workflow if it could be parsed, and all problems.
-pub fn examine(text: &str) -> (Option<Source>, Vec<Diagnostic>) {
-    match file::read(text) {
-        Err(diagnostics) => (None, diagnostics),
-        Ok(source) => {
-            let diagnostics = check(&source.workflow, &source.spans);
-            (Some(source), diagnostics)
-        }
-    }
-}
-
-/// Does the same as [`examine`], and requires every profile that the file names to be one of
-/// `profiles`.
+/// Parses and checks a file; every profile that it names must be one of `profiles`. Returns the workflow
+/// if it could be parsed, and all problems.
 pub fn examine_with(text: &str, profiles: &[&str]) -> (Option<Source>, Vec<Diagnostic>) {
     match file::read(text) {
         Err(diagnostics) => (None, diagnostics),

@@ -133,7 +133,7 @@ pub(crate) async fn waiting(client: &Client, asked: &[Value]) -> Result<Vec<Stri
 }
 
 /// Returns the name of a set with its revision, unless that is the first.
-fn named(change: &Value) -> String {
+pub(super) fn named(change: &Value) -> String {
     match change["revision"].as_u64() {
         Some(revision) if revision > 1 => format!("{}@{revision}", text(change, "id")),
         _ => text(change, "id"),

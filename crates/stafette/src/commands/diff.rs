@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::changes::{author, path, text};
+use super::changes::{author, named, path, text};
 use super::{Context, daemon};
 use crate::cli;
 use crate::client::Client;
@@ -21,7 +21,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Diff) -> Result<Exit,
         return Ok(Exit::Ok);
     }
     let change = &view["change"];
-    let head = format!("{} by {}, {}", text(change, "id"), author(change), text(change, "status"));
+    let head = format!("{} by {}, {}", named(change), author(change), text(change, "status"));
     context.output.say(head);
     for line in text(change, "reason").lines() {
         context.output.say(format!("  {line}"));

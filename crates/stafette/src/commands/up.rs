@@ -28,6 +28,10 @@ pub(crate) async fn run(context: &Context, arguments: cli::Up) -> Result<Exit, F
         let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
         daemon::start(&project, &client, &extra).await?;
     }
+    // It serves what was there before all the same, so that a mistake made today stops nothing.
+    if let Err(failure) = project.load() {
+        context.output.say(format!("{}: no new run can begin; {}", failure.what, failure.fix));
+    }
     let health: Value = client.get("/healthz").await?;
     let continued = super::continue_runs(context, &client, None).await?;
     match context.output.json {
