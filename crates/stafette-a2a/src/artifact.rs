@@ -38,7 +38,7 @@ fn of(handoff: &Handoff) -> Option<Artifact> {
         artifact_id: handoff.id.to_string(),
         name: Some(handoff.offer.to.to_string()),
         description: Some(format!("What {} made of it", handoff.offer.to)),
-        parts: parts(&closing.response),
+        parts: parts(&handoff.answer()?),
         metadata: Some(HashMap::from([("stafette".to_owned(), about)])),
         extensions: None,
     })

@@ -31,14 +31,6 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
                       img-src 'self' data:; font-src 'self'; manifest-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Page shown if the program was built without Node.
-const MISSING: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
-    <title>Stafette</title><h1>The page is not part of this program</h1>\
-    <p>It was built where npm or the network was missing. With Node 20 and npm, \
-    <code>STAFETTE_PAGE=on cargo build</code> builds it in.</p>\
-    <p>Everything else works: <code>stafette top</code> shows all agents in a terminal, \
-    <code>stafette inbox</code> what is yours to decide.</p></html>";
-
 /// Prefixes that are never paths of the page: clients there expect a response or a problem.
 const NOT_OURS: [&str; 6] = ["/v1", "/mcp", "/a2a", "/healthz", "/.well-known", "/assets"];
 
@@ -51,7 +43,6 @@ pub(crate) async fn fallback(method: Method, uri: Uri, headers: HeaderMap) -> Re
     }
     let answer = match find(files::FILES, uri.path(), &headers) {
         Some(file) => send(file, &headers),
-        None if is_ours(uri.path(), &headers) => missing(),
         None => nothing().into_response(),
     };
     match method {
@@ -113,15 +104,6 @@ fn send(file: &File, headers: &HeaderMap) -> Response {
     fields.insert(VARY, HeaderValue::from_static("accept-encoding"));
     fields.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     answer
-}
-
-fn missing() -> Response {
-    let headers = [
-        (CONTENT_TYPE, "text/html; charset=utf-8"),
-        (CONTENT_SECURITY_POLICY, POLICY),
-        (CACHE_CONTROL, "no-store"),
-    ];
-    (StatusCode::NOT_FOUND, headers, MISSING).into_response()
 }
 
 #[cfg(test)]

@@ -81,10 +81,3 @@ fn the_policy_allows_nothing_inline_and_nothing_from_elsewhere() {
     assert!(!policy.contains("unsafe"));
     assert!(!policy.contains("http"));
 }
-
-#[test]
-fn a_program_without_its_page_says_how_to_get_it() {
-    let answer = missing();
-    assert_eq!(answer.status(), StatusCode::NOT_FOUND);
-    assert!(MISSING.contains("STAFETTE_PAGE=on cargo build"));
-}

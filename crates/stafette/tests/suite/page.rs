@@ -1,5 +1,6 @@
 //! The page: its types, its reducers, and itself in a real browser at a real daemon's door.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -108,6 +109,47 @@ fn the_page_fits_its_types_and_they_are_those_of_the_api() {
     let bench = Bench::new();
     bench.run(&["tsc", "--noEmit"], CHECK);
     bench.run(&["vitest", "run"], CHECK);
+}
+
+#[test]
+fn b_27_the_page_in_the_program_is_built_from_its_sources() {
+    let bench = Bench::new();
+    bench.run(&["vite", "build"], CHECK);
+    let built = bench.web().join("dist");
+    let kept = repository().join("crates/stafette-server/page");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::remove_dir_all(&kept).expect("the old page can be removed");
+        copy(&built, &kept);
+    }
+    // What gzip makes of them depends on its version.
+    let plain = |folder: &Path| {
+        let mut files = files(folder);
+        files.retain(|path, _| path.extension().is_none_or(|kind| kind != "gz"));
+        files
+    };
+    let (built, kept) = (plain(&built), plain(&kept));
+    let names = |files: &BTreeMap<PathBuf, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
+    let help = "`UPDATE_GOLDEN=1 cargo test -p stafette --test suite b_27_the_page` builds it anew";
+    assert_eq!(names(&kept), names(&built), "{help}");
+    assert!(kept == built, "the same names with other contents: {help}");
+}
+
+/// Returns the files below a folder with their contents.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(place) = folders.pop() {
+        for entry in fs::read_dir(&place).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(folder).expect("it was found there").to_owned();
+                found.insert(name, fs::read(&path).expect("a file"));
+            }
+        }
+    }
+    found
 }
 
 #[test]
