@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-pub(crate) use changes::{Apply, Changes, ChangesCommand, Diff, Renew, Undo};
+pub(crate) use changes::{Apply, Changes, ChangesCommand, Diff, Pr, Renew, Undo};
 pub(crate) use cost::{Cost, CostBy};
 pub(crate) use knowledge::*;
 pub(crate) use locks::{Lock, LockAction, LockCheck, LockHook, Unlock};
@@ -95,6 +95,8 @@ pub(crate) enum Command {
     Changes(Changes),
     /// Show a change line by line; the newest that waits otherwise.
     Diff(Diff),
+    /// Push a change as a branch of its own and open a pull request, with gh or glab.
+    Pr(Pr),
     /// Apply a change: validated whole, or taken back (exit code 5).
     Apply(Apply),
     /// Take a change out of the project again.

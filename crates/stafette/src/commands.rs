@@ -27,6 +27,7 @@ mod note;
 mod notify;
 mod open;
 mod phases;
+mod pr;
 mod renew;
 mod replay;
 mod report;
@@ -146,6 +147,7 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Fork(arguments) => fork::run(&context, arguments).await,
         Command::Changes(arguments) => changes::run(&context, arguments).await,
         Command::Diff(arguments) => diff::run(&context, arguments).await,
+        Command::Pr(arguments) => pr::run(&context, arguments).await,
         Command::Apply(arguments) => changes::apply(&context, arguments).await,
         Command::Renew(arguments) => renew::run(&context, &arguments).await,
         Command::Undo(arguments) => changes::undo(&context, arguments).await,

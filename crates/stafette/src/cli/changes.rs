@@ -54,6 +54,24 @@ pub(crate) struct Diff {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Pr {
+    /// The change, such as c3 [default: the newest that waits]
+    pub(crate) change: Option<String>,
+    /// The branch to push [default: stafette/CHANGE]
+    #[arg(long)]
+    pub(crate) branch: Option<String>,
+    /// The branch to merge into [default: that of the repository]
+    #[arg(long)]
+    pub(crate) base: Option<String>,
+    /// The remote to push to
+    #[arg(long, default_value = "origin")]
+    pub(crate) remote: String,
+    /// Open it as a draft
+    #[arg(long)]
+    pub(crate) draft: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Apply {
     /// The change, such as c3.
     #[arg(required_unless_present = "all")]

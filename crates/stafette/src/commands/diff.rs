@@ -38,7 +38,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Diff) -> Result<Exit,
 }
 
 /// The newest change that waits, or the newest of all.
-async fn newest(client: &Client) -> Result<String, Failure> {
+pub(super) async fn newest(client: &Client) -> Result<String, Failure> {
     let list: Value = client.get("/v1/changes").await?;
     let changes: Vec<&Value> = list["changes"].as_array().into_iter().flatten().collect();
     let is_open =
@@ -47,6 +47,21 @@ async fn newest(client: &Client) -> Result<String, Failure> {
     newest
         .map(|change| text(change, "id"))
         .ok_or_else(|| Failure::failed("Nothing was proposed, so there is nothing to show"))
+}
+
+/// Returns the change as a patch, or the first file that has no text.
+pub(super) fn patch(view: &Value) -> Result<String, String> {
+    let mut patch = String::new();
+    for file in view["diff"].as_array().into_iter().flatten() {
+        if file["unshown"].is_string() {
+            return Err(text(file, "file"));
+        }
+        for (_, line) in unified(file) {
+            patch.push_str(&line);
+            patch.push('\n');
+        }
+    }
+    Ok(patch)
 }
 
 fn stat(context: &Context, files: &[&Value]) {

@@ -75,6 +75,85 @@ fn s4_06_what_the_projects_command_refuses_is_taken_back_with_exit_code_5() {
     assert_eq!(world.read("src/b.txt"), "good\n");
 }
 
+/// A project in git, with a repository of the same machine as its remote.
+fn published() -> World {
+    let world = world();
+    let git = |arguments: &[&str]| {
+        let done = world.command("git").args(arguments).output().expect("git");
+        assert!(done.status.success(), "{arguments:?}: {done:?}");
+        String::from_utf8_lossy(&done.stdout).trim().to_owned()
+    };
+    git(&["init", "--quiet", "--initial-branch=main"]);
+    git(&["config", "user.name", "ada"]);
+    git(&["config", "user.email", "ada@example.org"]);
+    git(&["add", "--all"]);
+    git(&["commit", "--quiet", "--message", "first"]);
+    git(&["init", "--quiet", "--bare", "../remote.git"]);
+    git(&["remote", "add", "origin", "../remote.git"]);
+    world
+}
+
+/// The output of git in the remote repository.
+fn remote(world: &World, arguments: &[&str]) -> String {
+    let folder = world.home().join("remote.git");
+    let done = world.command("git").arg("-C").arg(folder).args(arguments).output().expect("git");
+    assert!(done.status.success(), "{arguments:?}: {done:?}");
+    String::from_utf8_lossy(&done.stdout).into_owned()
+}
+
+#[test]
+fn a_change_becomes_a_branch_and_the_project_stays_as_it_is() {
+    let world = published();
+    world.write("src/b.txt", "not committed\n");
+    let edits = json!([
+        { "file": "src/a.txt", "action": "modify", "content": "one\n2\n" },
+        { "file": "src/new/c.txt", "action": "create", "content": "c" },
+    ]);
+    let id = propose(&world, &edits);
+    // Where neither gh nor glab is installed, the branch is what there is.
+    let said = world.run_with(&["pr", &id, "--json"], b"", &[("PATH", "/usr/bin:/bin")]).ok();
+    assert_eq!(said.json()["branch"], "stafette/c1");
+    assert_eq!(remote(&world, &["show", "stafette/c1:src/a.txt"]), "one\n2\n");
+    assert_eq!(remote(&world, &["show", "stafette/c1:src/new/c.txt"]), "c");
+    assert_eq!(remote(&world, &["show", "stafette/c1:src/b.txt"]), "b\n");
+    assert!(
+        remote(&world, &["log", "-1", "--format=%an %s", "stafette/c1"]).contains("ada as asked")
+    );
+    assert_eq!(world.read("src/a.txt"), "one\ntwo\n");
+    let trees = world.command("git").args(["worktree", "list"]).output().expect("git").stdout;
+    assert_eq!(String::from_utf8_lossy(&trees).lines().count(), 1, "nothing is left behind");
+}
+
+#[test]
+fn gh_is_asked_for_a_pull_request_with_the_runs_words() {
+    let world = published();
+    let gh = "#!/bin/sh\n[ \"$1\" = --version ] || printf '%s\\n' \"$@\" > asked\necho https://example.org/pull/7\n";
+    world.write("bin/gh", gh);
+    let gh = world.project().join("bin/gh");
+    std::fs::set_permissions(&gh, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("a mode");
+    let path = format!("{}:/usr/bin:/bin", gh.parent().expect("a folder").display());
+    let edit = json!([{ "file": "src/a.txt", "action": "modify", "content": "new\n" }]);
+    let id = propose(&world, &edit);
+    let said = world.run_with(&["pr", &id, "--draft"], b"", &[("PATH", &path)]).ok();
+    assert_eq!(said.out.trim(), "https://example.org/pull/7");
+    let asked = world.read("asked");
+    assert!(asked.starts_with("pr\ncreate\n--head\nstafette/c1\n--title\nas asked\n"), "{asked}");
+    assert!(asked.contains("Proposed by ada, pending.") && asked.ends_with("--draft\n"), "{asked}");
+}
+
+#[test]
+fn without_a_remote_a_pull_request_is_refused_with_what_to_do() {
+    let world = published();
+    let gone = world.command("git").args(["remote", "remove", "origin"]).status();
+    assert!(gone.expect("git").success());
+    let edit = json!([{ "file": "src/a.txt", "action": "modify", "content": "new\n" }]);
+    let id = propose(&world, &edit);
+    let said = world.run(&["pr", &id]);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.err.contains("git remote add origin ADDRESS"), "{said:?}");
+}
+
 /// A set is not applied: exit code 5, the file as before, and a report that says why.
 fn is_taken_back(world: &World, why: &str) {
     let edit = json!([{ "file": "src/a.txt", "action": "modify", "content": "new\n" }]);
