@@ -310,7 +310,8 @@ impl Harvest {
     }
 
     fn keep(&mut self, kind: &str, piece: Result<Piece, Vec<String>>) {
-        // Whatever a document claims: no agent gives or answers in the name of another.
+        // Whatever a document claims: no agent gives in the name of another. The name in an answer is
+        // judged with the handoff, which knows its addressee.
         match piece {
             Ok(Piece::Offer(_)) if self.offers.len() == OFFERS => {
                 self.mistake(&format!("{kind}: more than {OFFERS} handoffs in one turn"));
@@ -322,7 +323,7 @@ impl Harvest {
                 if self.only_shows() {
                     response.usage = Usage::default();
                 }
-                self.response = Some(Response { by: self.agent.clone(), ..*response });
+                self.response = Some(*response);
             }
             Err(mistakes) => {
                 mistakes.iter().for_each(|mistake| self.mistake(&format!("{kind}: {mistake}")));

@@ -19,7 +19,9 @@ pub struct TurnOrder {
     pub offer: Offer,
     /// The handoff that caused it.
     pub cause: Option<HandoffId>,
-    /// The values that the agent can work with.
+    /// The values that the agent can work with. In place of one that is too large together with the
+    /// others stands `{"$cut": {"handoff", "key", "bytes", "head"}}`: its size, its beginning, and
+    /// the handoff whose record has it whole.
     pub inputs: Fields,
     /// The answers that arrived since the last turn.
     pub answers: Vec<Response>,

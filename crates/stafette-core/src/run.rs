@@ -34,6 +34,7 @@ pub(crate) mod story;
 pub mod take;
 pub mod tell;
 pub mod turn;
+mod whole;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;

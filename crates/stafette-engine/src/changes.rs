@@ -68,6 +68,15 @@ impl ChangeSets<'_> {
         if let Err(error) = self.with(async |changes| changes.recover().await).await {
             tracing::error!(%error, "changes cannot be recovered");
         }
+        let (engine, alive) = (self.engine.clone(), self.engine.holds());
+        tokio::spawn(async move {
+            // Until then nothing is recorded of the runs.
+            engine.stopped().released().await;
+            if let Err(error) = engine.changes().recover_proposals().await {
+                tracing::error!(%error, "sets cannot be given to their runs");
+            }
+            drop(alive);
+        });
     }
 }
 

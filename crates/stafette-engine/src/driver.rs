@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use stafette_core::run::create::RunCreated;
 use stafette_core::run::permission::Permit;
+use stafette_core::run::propose::Refusal;
 use stafette_core::team::order::{Order, OrderKey};
 use stafette_core::{
     Event, HandoffId, Input, Recorded, Reply, Run, RunId, Time, TurnKey, TurnOrder,
@@ -91,6 +92,18 @@ impl Step {
         self.next.orders()
     }
 
+    /// The refusal of a handoff that is too large, if the step has one.
+    #[must_use]
+    pub fn too_large(&self) -> Option<Refusal> {
+        self.events.iter().find_map(|recorded| match &recorded.event {
+            Event::HandoffRefused(refused) => {
+                let refusal = &refused.refusal;
+                matches!(refusal, Refusal::TooLarge { .. }).then(|| refusal.clone())
+            }
+            _ => None,
+        })
+    }
+
     /// True if the step has no events.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -99,7 +112,8 @@ impl Step {
 }
 
 impl Driver {
-    fn new(run: Run) -> Self {
+    /// A driver of this run, with nothing in progress.
+    pub(crate) fn of(run: Run) -> Self {
         Driver { run, out: BTreeSet::new(), orders: BTreeSet::new() }
     }
 
@@ -108,7 +122,7 @@ impl Driver {
     pub fn begin(now: Time, created: RunCreated) -> (Driver, Step) {
         let events = number(0, now, Run::begin(now, created));
         let next = Run::replay(&events).expect("a run begins with its creation");
-        let driver = Driver::new(next.clone());
+        let driver = Driver::of(next.clone());
         (driver, Step::first(events, next))
     }
 
@@ -118,7 +132,7 @@ impl Driver {
     pub fn fork(now: Time, from: &Run, run: RunId, by: String) -> Option<(Driver, Step)> {
         let events = number(0, now, from.fork(now, run, by)?);
         let next = Run::replay(&events).expect("a run begins with its fork");
-        let driver = Driver::new(next.clone());
+        let driver = Driver::of(next.clone());
         Some((driver, Step::first(events, next)))
     }
 
@@ -145,7 +159,7 @@ impl Driver {
                 run
             }
         };
-        Ok(Driver::new(run))
+        Ok(Driver::of(run))
     }
 
     /// Replaces the run with the stored one. Turns in progress continue, and the next

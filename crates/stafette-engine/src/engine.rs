@@ -204,6 +204,10 @@ impl Engine {
         let forecasts = self.forecasts(&created).await?;
         let created = RunCreated { forecasts: Some(forecasts), ..created };
         let (driver, step) = Driver::begin(clock::now(), created);
+        if let Some(refusal) = step.too_large() {
+            // The run would have ended with its beginning.
+            return Err(EngineError::Refused { refusal });
+        }
         let position = self.store.append(step.batch()).await?;
         self.bump(position);
         self.spawn(driver, First::Stored(Box::new(step)));
@@ -385,6 +389,11 @@ impl Engine {
 
     pub(crate) fn requests(&self) -> &Requests {
         &self.requests
+    }
+
+    /// Keeps the engine from having stopped for as long as it is held.
+    pub(crate) fn holds(&self) -> watch::Receiver<()> {
+        self.alive.subscribe()
     }
 
     pub(crate) fn stopping(&self) -> watch::Receiver<bool> {

@@ -101,6 +101,20 @@ pub enum EngineError {
         /// The key of the turn.
         turn: TurnKey,
     },
+    /// The turn has ended with another result.
+    #[error("turn {turn} is over: it was recorded as {how}; this is kept as evidence only")]
+    EndedBefore {
+        /// The key of the turn.
+        turn: TurnKey,
+        /// The recorded end of the turn, in a few words.
+        how: String,
+    },
+    /// The turn was offered, and nobody has taken it.
+    #[error("turn {turn} was not accepted, so nothing can be done in it yet")]
+    NotTaken {
+        /// The key of the turn.
+        turn: TurnKey,
+    },
     /// No such turn is in progress.
     #[error("run {run} has no such turn out")]
     NothingOut {

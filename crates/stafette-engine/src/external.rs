@@ -2,7 +2,10 @@
 //! take a turn and bring its result.
 //!
 //! The key of the turn is their proof. With a key that is no longer current nothing can be changed:
-//! its result is kept as evidence.
+//! its result is kept as evidence. Nothing is done in a turn before it was taken: the hooks are asked
+//! when it is, and until then another agent may take it.
+
+mod repeat;
 
 use std::time::Duration;
 
@@ -52,10 +55,8 @@ impl ExternalTurns<'_> {
         runs.sort_by_key(|run| run.id);
         let is_wanted =
             |order: &TurnOrder| wanted.agent.as_ref().is_none_or(|agent| *agent == order.agent);
-        let free = |run: &Run, order: &TurnOrder| {
-            let handoff = run.handoff(order.key.handoff);
-            is_outside(run, order) && handoff.is_some_and(|h| matches!(h.state, State::Ordered(_)))
-        };
+        let free =
+            |run: &Run, order: &TurnOrder| is_outside(run, order) && is_taken(run, order).is_err();
         let of = |run: &Run| {
             let orders = run.outbox().filter(|order| is_wanted(order) && free(run, order));
             orders.collect::<Vec<_>>()
@@ -108,8 +109,7 @@ impl ExternalTurns<'_> {
     async fn may_begin(self, run: RunId, order: &TurnOrder) -> Result<(), EngineError> {
         let Some(interceptor) = &self.engine.shared().interceptor else { return Ok(()) };
         let state = self.engine.state(run).await?;
-        let handoff = state.handoff(order.key.handoff);
-        if !handoff.is_some_and(|handoff| matches!(handoff.state, State::Ordered(_))) {
+        if is_taken(&state, order).is_ok() {
             return Ok(());
         }
         let folder = &self.engine.settings().project;
@@ -188,10 +188,12 @@ impl ExternalTurns<'_> {
         if sits { Ok(()) } else { Err(EngineError::Mistaken { mistakes }) }
     }
 
-    /// Ends a turn with its result, and returns the handoffs that its proposals became.
+    /// Ends a turn with its result, and returns the handoffs that its proposals became. The same
+    /// result again changes nothing and returns the same.
     ///
     /// # Errors
-    /// When the caller no longer holds the turn: the result is then kept as evidence.
+    /// When the caller does not hold the turn: a result that comes after the end of the turn is kept
+    /// as evidence.
     pub async fn complete(
         self,
         turn: TurnKey,
@@ -201,10 +203,19 @@ impl ExternalTurns<'_> {
         self.hold(&state, turn)?;
         // It is measured in the form in which it is stored.
         let mut result = self.engine.redacted(result);
+        match state.order(turn) {
+            Some(order) => is_taken(&state, &order)?,
+            None => {
+                let result = Box::new(result.clone());
+                if let Some(first) = self.repeated(Input::Finish { turn, result }, turn).await? {
+                    return Ok(first);
+                }
+            }
+        }
+        let checked = state.check_response(turn, &result.response);
+        checked.map_err(|mistakes| EngineError::Mistaken { mistakes })?;
         if result.offers.is_empty() {
             measure::check(&state, turn, &result.response)?;
-            let checked = state.check_response(turn, &result.response);
-            checked.map_err(|mistakes| EngineError::Mistaken { mistakes })?;
         }
         let offered_to = state.handoff(turn.handoff).map(|handoff| &handoff.offer.to);
         let agent = offered_to.and_then(|party| state.workflow.agent(party)).map(|(name, _)| name);
@@ -215,26 +226,38 @@ impl ExternalTurns<'_> {
             result.fingerprint =
                 stafette_workspace::fingerprint(&self.engine.settings().project).await;
         }
-        match self.engine.send(turn.run, Input::Finish { turn, result: Box::new(result) }).await? {
-            Reply::Finished { admitted, refused } => Ok(Finished { admitted, refused }),
-            _ => Err(EngineError::Late { turn }),
+        let input = Input::Finish { turn, result: Box::new(result) };
+        match self.engine.send(turn.run, input.clone()).await {
+            Ok(Reply::Finished { admitted, refused }) => Ok(Finished { admitted, refused }),
+            Ok(_) | Err(EngineError::Over { .. }) => match self.repeated(input, turn).await? {
+                Some(first) => Ok(first),
+                None => Err(self.ended(turn).await?),
+            },
+            Err(error) => Err(error),
         }
     }
 
-    /// Rejects a turn: it cannot be done, and another attempt would end the same way.
+    /// Rejects a turn, taken or not: it cannot be done, and another attempt would end the same way.
+    /// The same rejection again changes nothing.
     ///
     /// # Errors
-    /// When the caller no longer holds the turn.
+    /// When the turn has ended otherwise.
     pub async fn reject(self, turn: TurnKey, why: String) -> Result<(), EngineError> {
-        self.held(turn).await?;
-        let failure = Failure::new(FailureKind::Fatal, why);
-        match self
-            .engine
-            .send(turn.run, Input::Fail { turn, failure, usage: Usage::default() })
-            .await?
-        {
-            Reply::Late => Err(EngineError::Late { turn }),
-            _ => Ok(()),
+        let failure = Failure::new(FailureKind::Fatal, self.engine.redacted(why));
+        let input = Input::Fail { turn, failure, usage: Usage::default() };
+        let sent = match self.current(turn).await {
+            Ok(_) => self.engine.send(turn.run, input.clone()).await,
+            Err(EngineError::Late { .. }) => Ok(Reply::Late),
+            Err(error) => return Err(error),
+        };
+        match sent {
+            Ok(Reply::Late) | Err(EngineError::Over { .. }) => {
+                match self.repeated(input, turn).await? {
+                    Some(_) => Ok(()),
+                    None => Err(self.ended(turn).await?),
+                }
+            }
+            other => other.map(drop),
         }
     }
 
@@ -253,10 +276,10 @@ impl ExternalTurns<'_> {
         Ok(telling.told)
     }
 
-    /// The turn that an external agent holds, in this run or in the only one where it holds one.
+    /// The turn that an external agent has taken, in this run or in the only one where it has one.
     ///
     /// # Errors
-    /// When it holds none, or holds one in several runs.
+    /// When it has taken none, or one in several runs.
     pub async fn turn_of(
         self,
         run: Option<RunId>,
@@ -268,13 +291,17 @@ impl ExternalTurns<'_> {
         };
         let turns = runs.iter().flat_map(|run| {
             let orders = run.outbox().filter(|order| order.agent == *agent);
-            orders.filter(|order| is_outside(run, order)).map(|order| order.key).collect::<Vec<_>>()
+            let outside = orders.filter(|order| is_outside(run, order));
+            outside.map(|order| (order.key, is_taken(run, &order).is_ok())).collect::<Vec<_>>()
         });
-        let turns: Vec<TurnKey> = turns.collect();
-        match turns.as_slice() {
-            [turn] => Ok(*turn),
-            [] => Err(EngineError::NoTurn { agent: agent.clone() }),
-            several => {
+        let turns: Vec<(TurnKey, bool)> = turns.collect();
+        let taken: Vec<TurnKey> =
+            turns.iter().filter(|(_, taken)| *taken).map(|(turn, _)| *turn).collect();
+        match (taken.as_slice(), turns.first()) {
+            ([turn], _) => Ok(*turn),
+            ([], Some((turn, _))) => Err(EngineError::NotTaken { turn: *turn }),
+            ([], None) => Err(EngineError::NoTurn { agent: agent.clone() }),
+            (several, _) => {
                 let found = several.iter().map(|turn| turn.run).collect();
                 Err(EngineError::Ambiguous { text: agent.to_string(), found })
             }
@@ -292,10 +319,16 @@ impl ExternalTurns<'_> {
         }
     }
 
-    /// Checks that a turn of an external agent is still in progress.
+    /// Checks that a turn of an external agent was taken and is still in progress.
     async fn held(self, turn: TurnKey) -> Result<(), EngineError> {
+        let order = self.current(turn).await?;
+        is_taken(&*self.engine.state(turn.run).await?, &order)
+    }
+
+    /// The order of a turn of an external agent that has not ended.
+    async fn current(self, turn: TurnKey) -> Result<TurnOrder, EngineError> {
         match self.order(turn.run, turn.handoff).await {
-            Ok(order) if order.key == turn => Ok(()),
+            Ok(order) if order.key == turn => Ok(order),
             Ok(_) | Err(EngineError::NothingOut { .. }) => Err(EngineError::Late { turn }),
             Err(error) => Err(error),
         }
@@ -317,4 +350,12 @@ impl ExternalTurns<'_> {
 fn is_outside(run: &Run, order: &TurnOrder) -> bool {
     let agent = run.workflow.agents.get(&order.agent);
     agent.is_some_and(|agent| agent.runner == Runner::External)
+}
+
+/// Checks that a turn in progress was taken.
+fn is_taken(run: &Run, order: &TurnOrder) -> Result<(), EngineError> {
+    let turn = order.key;
+    let is_offered =
+        run.handoff(turn.handoff).is_some_and(|handoff| matches!(handoff.state, State::Ordered(_)));
+    if is_offered { Err(EngineError::NotTaken { turn }) } else { Ok(()) }
 }

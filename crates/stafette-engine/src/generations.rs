@@ -69,7 +69,7 @@ impl Generations<'_> {
     /// When there is no such run, or the store fails to write.
     pub async fn note(self, run: RunId, text: String, by: String) -> Result<RunId, EngineError> {
         // No generation begins between finding the last one and sending it the note.
-        let _turn = self.engine.once.wait().await;
+        let _turn = self.engine.once.generation().await;
         let run = self.last(run).await?;
         self.engine.record(run, Input::Team(TeamInput::Note { text, by })).await?;
         Ok(run)

@@ -7,21 +7,39 @@ use std::sync::Arc;
 
 use stafette_core::run::create::RunCreated;
 use stafette_core::{Event, RunId};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 use uuid::{Builder, Uuid};
 
 use crate::clock;
 use crate::engine::parse;
 use crate::{Engine, EngineError};
 
-/// Allows one key at a time: two requests with the same one would otherwise both find nothing.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Once(Arc<Mutex<()>>);
+/// The number of locks that keys share: requests with different keys seldom wait for each other.
+const LOCKS: usize = 64;
+
+/// Keeps those apart that would otherwise both find that nothing has begun yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Once {
+    keys: Arc<[Mutex<()>]>,
+    generations: Arc<Mutex<()>>,
+}
+
+impl Default for Once {
+    fn default() -> Self {
+        let keys = (0..LOCKS).map(|_| Mutex::default()).collect();
+        Once { keys, generations: Arc::default() }
+    }
+}
 
 impl Once {
-    /// Waits until no other caller is starting a run.
-    pub(crate) async fn wait(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.0.lock().await
+    /// Waits until no other caller begins a generation, or leaves a note for one.
+    pub(crate) async fn generation(&self) -> MutexGuard<'_, ()> {
+        self.generations.lock().await
+    }
+
+    /// Waits until no other caller starts a run with this key.
+    async fn key(&self, chance: [u8; 10]) -> MutexGuard<'_, ()> {
+        self.keys[usize::from(chance[0]) % LOCKS].lock().await
     }
 }
 
@@ -46,7 +64,7 @@ impl Engine {
         }
         // The hooks are asked before other callers have to wait: hooks take their time.
         let alerts = self.ask(&created).await?;
-        let _turn = self.once.wait().await;
+        let _turn = self.once.key(chance).await;
         if let Some(run) = self.repeated(chance, &created).await? {
             return Ok((run, true));
         }

@@ -157,7 +157,7 @@ impl Engine {
         // Repeated after a crash: changes that are applied by then are no longer ready.
         landing::land(self, &state).await?;
         // Notes that arrive now are for the run that begins, or too late for it.
-        let turn = self.once.wait().await;
+        let turn = self.once.generation().await;
         let state = self.state(run).await?;
         if !begins_next(&state) {
             return Ok(());
@@ -167,8 +167,8 @@ impl Engine {
         {
             crash::point();
             match self.start(created).await {
-                Err(EngineError::Blocked { why }) => {
-                    tracing::warn!(%run, why, "the run after it does not begin");
+                Err(error @ (EngineError::Blocked { .. } | EngineError::Refused { .. })) => {
+                    tracing::warn!(%run, %error, "the run after it does not begin");
                 }
                 Err(error) => return Err(error),
                 Ok(next) if !begins_next(&*self.state(run).await?) => {

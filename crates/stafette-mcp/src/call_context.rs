@@ -92,7 +92,8 @@ impl CallContext {
     pub(crate) fn may_be(&self, agent: &str) -> Result<(), ToolError> {
         match self.caller.who.agent() {
             Some(own) if own.as_str() != agent => {
-                Err(ToolError::new("not_yours", format!("That is for {agent}, and you are {own}")))
+                Err(ToolError::new("not_yours", format!("That is for {agent}, and you are {own}"))
+                    .fix("Leave it to its own agent."))
             }
             _ => Ok(()),
         }

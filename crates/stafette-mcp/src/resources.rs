@@ -152,12 +152,14 @@ pub(crate) async fn read(context: &CallContext, uri: &str) -> Result<Text, ToolE
             let order = state.outbox().find(|order| order.agent.as_str() == *agent);
             let order = order.ok_or_else(|| {
                 ToolError::new("no_turn", format!("{agent} has no turn in this run at the moment"))
+                    .fix("Call `wait`, which returns as soon as there is one.")
             })?;
             Ok(Text { text: Briefing::of(order).text(), mime: TEXT })
         }
         ["schemas", name] => {
             let name: schema::Name = name.parse().map_err(|error: schema::UnknownName| {
                 ToolError::new("no_schema", error.to_string())
+                    .fix("List the resources: they name every schema.")
             })?;
             Ok(pretty(&schema::schema(name)))
         }

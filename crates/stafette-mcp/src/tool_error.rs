@@ -12,24 +12,34 @@ pub struct ToolError {
     pub code: String,
     /// Description of the error, as a sentence.
     pub what: String,
-    /// Suggested next step; may be empty.
+    /// Suggested next step.
     pub fix: String,
     /// Additional fields of the JSON form.
     pub details: Box<Value>,
 }
 
-impl ToolError {
-    /// Creates an error without a next step.
-    #[must_use]
-    pub fn new(code: &str, what: impl Into<String>) -> Self {
-        let (fix, details) = (String::new(), Box::default());
-        ToolError { code: code.to_owned(), what: what.into(), fix, details }
-    }
+/// An error that does not say yet what to do next: no tool may return it as it is.
+#[must_use]
+#[derive(Debug)]
+pub struct Unfixed {
+    code: String,
+    what: String,
+}
 
+impl Unfixed {
     /// Adds the next step.
     #[must_use]
-    pub fn fix(self, fix: impl Into<String>) -> Self {
-        ToolError { fix: fix.into(), ..self }
+    pub fn fix(self, fix: impl Into<String>) -> ToolError {
+        let Unfixed { code, what } = self;
+        ToolError { code, what, fix: fix.into(), details: Box::default() }
+    }
+}
+
+impl ToolError {
+    /// Begins an error, which needs a next step to be one.
+    #[expect(clippy::new_ret_no_self, reason = "an error without a next step is none")]
+    pub fn new(code: &str, what: impl Into<String>) -> Unfixed {
+        Unfixed { code: code.to_owned(), what: what.into() }
     }
 
     fn with(self, details: Value) -> Self {
@@ -38,10 +48,7 @@ impl ToolError {
 
     /// Returns the text for a model.
     pub fn text(&self) -> String {
-        match self.fix.as_str() {
-            "" => format!("{} ({}).", self.what.trim_end_matches('.'), self.code),
-            fix => format!("{} ({}). {fix}", self.what.trim_end_matches('.'), self.code),
-        }
+        format!("{} ({}). {}", self.what.trim_end_matches('.'), self.code, self.fix)
     }
 
     /// Returns the JSON for a program.
@@ -76,7 +83,7 @@ impl ToolError {
                 format!("You may hand to: {list}. Call `handoff` again with one of them.")
             }
             Refusal::Objected { .. } => {
-                "Mend what it says and call `handoff` again, or ask a person with `escalate`."
+                "Correct what it says and call `handoff` again, or ask a person with `escalate`."
                     .to_owned()
             }
             Refusal::MissingEvidence { missing, .. } => format!(
@@ -115,6 +122,12 @@ impl From<EngineError> for ToolError {
                 "Someone else has the work now, and what you gave is kept as evidence. Stop \
                  working on it; call `wait` for what is next.",
             ),
+            EngineError::EndedBefore { .. } => {
+                ("late", "Stop working on it; call `wait` for what is next.")
+            }
+            EngineError::NotTaken { .. } => {
+                ("not_taken", "Take it with `accept` first: until then anyone may.")
+            }
             EngineError::NothingOut { .. } => {
                 ("nothing_out", "Call `wait` to see what is offered.")
             }

@@ -38,7 +38,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use stafette_core::Fields;
-use stafette_engine::Right;
+use stafette_engine::{Caller, Right};
 
 use crate::ToolError;
 use crate::call_context::CallContext;
@@ -143,6 +143,11 @@ impl Entry {
         self.name.starts_with("history_") || self.name.starts_with("odei.")
     }
 
+    /// Returns true if a caller may call it.
+    pub(crate) fn is_for(&self, caller: &Caller) -> bool {
+        caller.may(self.right).is_ok()
+    }
+
     /// Calls the tool, if the caller has the right. A missing or unknown argument is an error that
     /// names the field.
     pub(crate) async fn call(
@@ -185,8 +190,10 @@ async fn call<T: Tool>(context: CallContext, arguments: Fields) -> Result<Value,
             .fix("Correct them and call again.")
     })?;
     let answer = T::call(context, arguments).await?;
-    serde_json::to_value(answer)
-        .map_err(|error| ToolError::new("not_json", format!("The answer is not JSON: {error}")))
+    serde_json::to_value(answer).map_err(|error| {
+        ToolError::new("not_json", format!("The answer is not JSON: {error}"))
+            .fix("Call again; a person finds more in the daemon's log.")
+    })
 }
 
 /// Returns the JSON Schema of a type, without references: not every client follows them.

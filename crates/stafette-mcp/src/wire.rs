@@ -245,9 +245,11 @@ impl ServerHandler for Server {
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.tools().map(listing::tool).collect()))
+        let caller = self.context(&context).caller.who;
+        let tools = self.tools().filter(|tool| tool.is_for(&caller));
+        Ok(ListToolsResult::with_all_items(tools.map(listing::tool).collect()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -275,7 +277,8 @@ impl ServerHandler for Server {
         let outcome = tokio::select! {
             outcome = called => outcome,
             // The client no longer waits for the result.
-            () = cancelled.cancelled() => Err(ToolError::new("cancelled", "The call was cancelled")),
+            () = cancelled.cancelled() => Err(ToolError::new("cancelled", "The call was cancelled")
+                .fix("See with `status` what it has changed, and call it again if you still need it.")),
         };
         let mut meta = MetaObject::default();
         let (result, within) = match outcome {

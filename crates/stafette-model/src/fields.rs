@@ -54,11 +54,15 @@ pub fn surplus(fields: &Fields, asked: &[MissingInput]) -> Vec<String> {
     found
 }
 
-/// Replaces the values that are too large with a note: their origin, their size and their
-/// beginning. The log has them whole.
-pub fn cut(fields: &mut Fields, keys: &[String], from: HandoffId) {
+/// Replaces the values of these keys that are too large with a note: their size, their beginning,
+/// and the handoff whose record has them whole.
+pub fn cut(fields: &mut Fields, keys: &[String], whole: impl Fn(&str, &Value) -> HandoffId) {
     for (key, value) in fields.iter_mut().filter(|(key, _)| keys.contains(*key)) {
         let bytes = size_of(value);
+        if bytes <= WORTH {
+            continue;
+        }
+        let from = whole(key, value);
         let text = match &*value {
             Value::String(text) => text.clone(),
             other => other.to_string(),
@@ -177,7 +181,7 @@ mod tests {
         }];
         let keys = surplus(&fields, &asked);
         assert_eq!(keys, ["large"]);
-        cut(&mut fields, &keys, HandoffId(3));
+        cut(&mut fields, &keys, |_, _| HandoffId(3));
         assert!(size(&fields) <= MAX);
         assert_eq!(fields["large"]["$cut"]["bytes"], MAX / 2 + 2);
         assert_eq!(fields["small"], "kept");

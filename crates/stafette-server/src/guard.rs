@@ -30,7 +30,7 @@ use crate::tokens::Tokens;
 use crate::{MAX_BODY, Problem, page};
 use rate_limit::Pace;
 
-pub(crate) use rules::unknown;
+pub(crate) use rules::{too_long, unknown};
 pub(crate) use security_headers::armour;
 
 /// Time limit for the body of a request to arrive.
@@ -301,7 +301,7 @@ async fn hold(request: Request) -> Result<Request, Problem> {
     let bytes = tokio::time::timeout(BODY, axum::body::to_bytes(body, MAX_BODY)).await;
     match bytes {
         Ok(Ok(bytes)) => Ok(Request::from_parts(parts, Body::from(bytes))),
-        Ok(Err(_)) => Err(rules::too_long()),
+        Ok(Err(_)) => Err(rules::too_long(None)),
         Err(_) => Err(Problem::new(408, "slow_body", "The request's body did not arrive in time")),
     }
 }

@@ -1,5 +1,7 @@
 //! Errors in the form of RFC 9457.
 
+mod fixes;
+
 use std::time::Duration;
 
 use aide::OperationOutput;
@@ -14,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use stafette_core::run::propose::Refusal;
 use stafette_engine::EngineError;
 use stafette_store::ReadError;
 
@@ -34,7 +37,7 @@ pub struct Problem {
     /// Cause of the error; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
-    /// Suggested next step; may be empty.
+    /// Suggested next step.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub fix: String,
     /// Response in the dialect of the request, if the request used one.
@@ -54,7 +57,7 @@ enum Hint {
 }
 
 impl Problem {
-    /// Creates a problem without detail.
+    /// Creates a problem without detail, and with the usual next step for its code.
     #[must_use]
     pub fn new(status: u16, code: &str, title: impl Into<String>) -> Self {
         Problem {
@@ -63,7 +66,7 @@ impl Problem {
             title: title.into(),
             status,
             detail: String::new(),
-            fix: String::new(),
+            fix: fixes::usual(code).to_owned(),
             answer: None,
             hint: None,
         }
@@ -75,10 +78,13 @@ impl Problem {
         Problem { detail: detail.into(), ..self }
     }
 
-    /// Adds the suggested next step.
+    /// Sets a better next step than the usual one, if there is one.
     #[must_use]
     pub fn fix(self, fix: impl Into<String>) -> Self {
-        Problem { fix: fix.into(), ..self }
+        match fix.into() {
+            fix if fix.is_empty() => self,
+            fix => Problem { fix, ..self },
+        }
     }
 
     /// Adds a response in the dialect of the request.
@@ -119,11 +125,13 @@ impl From<EngineError> for Problem {
             EngineError::Read { .. } | EngineError::Restore { .. } => (500, "not_readable"),
             EngineError::NotYours => (403, "not_yours"),
             EngineError::Taken { .. } => (409, "taken"),
-            EngineError::Late { .. } => (409, "late"),
+            EngineError::Late { .. } | EngineError::EndedBefore { .. } => (409, "late"),
+            EngineError::NotTaken { .. } => (409, "not_taken"),
             EngineError::NothingOut { .. } | EngineError::NoTurn { .. } => (409, "no_turn"),
             EngineError::StartedHere { .. } => (409, "started_here"),
             EngineError::Mistaken { .. } => (422, "mistaken"),
             EngineError::OtherRequest { .. } => (422, "key_reused"),
+            EngineError::Refused { refusal: Refusal::TooLarge { .. } } => (413, "too_large"),
             EngineError::Refused { .. } => (409, "refused"),
             EngineError::Lock { refusal } => locks::refused(refusal),
             EngineError::MayNotWrite { conflict } => locks::in_the_way(conflict),

@@ -96,7 +96,7 @@ impl From<JsonRejection> for Problem {
 impl From<BytesRejection> for Problem {
     fn from(rejection: BytesRejection) -> Self {
         match rejection.status() == 413 {
-            true => Problem::new(413, "too_large", "The request is too large"),
+            true => crate::guard::too_long(None),
             false => Problem::new(400, "bad_body", "The request's body cannot be read")
                 .because(rejection.body_text()),
         }

@@ -142,8 +142,7 @@ impl<S: Send + Sync> FromRequest<S> for Signed {
             return Err(problem.because(format!("1 to {LONGEST} printable characters can")));
         }
         let is_ping = text("x-github-event")?.as_deref() == Some("ping");
-        let too_long = |_| Problem::new(413, "too_large", "The request is too large");
-        let body = Bytes::from_request(request, state).await.map_err(too_long)?;
+        let body = Bytes::from_request(request, state).await?;
         let delivery = Delivery { signature, id, is_ping, ..Delivery::default() };
         Ok(Signed { delivery, body })
     }

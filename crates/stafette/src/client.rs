@@ -178,9 +178,11 @@ impl Client {
         if let Some(token) = &self.token {
             request = request.header(TURN_TOKEN, token);
         }
-        let request = request
-            .body(Full::new(Bytes::new()))
-            .map_err(|error| Failure::usage("The daemon cannot be asked that").because(&error))?;
+        let request = request.body(Full::new(Bytes::new())).map_err(|error| {
+            Failure::usage("The daemon cannot be asked that")
+                .because(&error)
+                .fix("name the run, the handoff or the file without control characters")
+        })?;
         self.patiently(async {
             let response = sender.send_request(request).await.map_err(broken)?;
             if response.status() != StatusCode::SWITCHING_PROTOCOLS {
@@ -245,9 +247,12 @@ async fn send(
     if let Some(within) = within.and_then(|text| text.parse::<Traceparent>().ok()) {
         request = request.header("traceparent", within.to_string());
     }
-    let request = request
-        .body(Full::new(Bytes::from(body.unwrap_or_default())))
-        .map_err(|error| Failure::usage("The daemon cannot be asked that").because(&error))?;
+    let request =
+        request.body(Full::new(Bytes::from(body.unwrap_or_default()))).map_err(|error| {
+            Failure::usage("The daemon cannot be asked that")
+                .because(&error)
+                .fix("name the run, the handoff or the file without control characters")
+        })?;
     sender.send_request(request).await.map_err(broken)
 }
 
@@ -299,8 +304,7 @@ fn refusal(problem: Problem) -> Failure {
     } else {
         Exit::Failed
     };
-    let failure = Failure::new(code, problem.title).why(problem.detail);
-    if problem.fix.is_empty() { failure } else { failure.fix(problem.fix) }
+    Failure::new(code, problem.title).why(problem.detail).fix(problem.fix)
 }
 
 /// A stream of JSON lines.

@@ -189,7 +189,11 @@ fn is_daemon(command: &Command) -> bool {
 
 fn runtime() -> Result<Runtime, Failure> {
     let threads = Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    threads.map_err(|error| Failure::failed("This machine gives us no threads").because(&error))
+    threads.map_err(|error| {
+        Failure::failed("This machine gives us no threads")
+            .because(&error)
+            .fix("end programs that are not needed, or raise the limit on processes")
+    })
 }
 
 /// The path of a run at the daemon; the newest one when none is named.

@@ -110,7 +110,9 @@ fn spawn(project: &Project, arguments: &[&str]) -> Result<Child, Failure> {
     let state = project.state()?;
     let log = log_file(&state)?;
     let failed = |error: std::io::Error| {
-        Failure::new(Exit::NoDaemon, "The daemon cannot be started").because(&error)
+        Failure::new(Exit::NoDaemon, "The daemon cannot be started")
+            .because(&error)
+            .fix("see `stafette doctor`")
     };
     let errors = log.try_clone().map_err(failed)?;
     let mut command = Command::new(program()?);
@@ -214,7 +216,9 @@ pub(crate) async fn wait_until_gone(
 pub(crate) fn log_file(state: &Path) -> Result<File, Failure> {
     let path = log_path(state);
     rotation::open(&path).map_err(|error| {
-        Failure::failed(format!("{} cannot be written", path.display())).because(&error)
+        Failure::failed(format!("{} cannot be written", path.display()))
+            .because(&error)
+            .fix("check the folder's permissions and its free space, and try again")
     })
 }
 
@@ -224,8 +228,11 @@ fn log_path(state: &Path) -> PathBuf {
 
 /// The path of this program, for starting it once more.
 pub(crate) fn program() -> Result<PathBuf, Failure> {
-    std::env::current_exe()
-        .map_err(|error| Failure::failed("This program cannot find itself").because(&error))
+    std::env::current_exe().map_err(|error| {
+        Failure::failed("This program cannot find itself")
+            .because(&error)
+            .fix("install it again, and restart the daemon")
+    })
 }
 
 /// The settings of a daemon.
@@ -263,8 +270,11 @@ impl Daemon {
         let mut ground = Ground::new(project, &state, &lock);
         let redactor = Redactor::of_environment(std::env::vars());
         log::start(&log_path(&state), redactor.clone());
-        clock::arm()
-            .map_err(|error| Failure::failed("The daemon does not start").because(&error))?;
+        clock::arm().map_err(|error| {
+            Failure::failed("The daemon does not start")
+                .because(&error)
+                .fix("see `stafette doctor`, or start it with `stafette up --foreground`")
+        })?;
         let trusted = TrustedWorkflows::open(project, &state, self.trusted.clone());
         let read = trusted.reader();
         let stages = stages(project, &state, &read, redactor.clone())?;
@@ -458,7 +468,9 @@ async fn open(
         Plugins { interceptor: Some(hooks), gate: Some(Arc::new(knowing)), ..Plugins::default() };
     let opened = Engine::open(store, settings, plugins).await;
     opened.map_err(|error: EngineError| {
-        Failure::failed("The runs cannot be taken over").because(&error)
+        Failure::failed("The runs cannot be taken over")
+            .because(&error)
+            .fix("see `stafette doctor`")
     })
 }
 
@@ -469,7 +481,9 @@ fn listen(socket: &Path) -> Result<UnixListener, Failure> {
     let _ = fs::remove_file(socket);
     state::make_socket_folder(socket)?;
     let listener = UnixListener::bind(socket).map_err(|error| {
-        Failure::failed(format!("The socket {} cannot be made", socket.display())).because(&error)
+        Failure::failed(format!("The socket {} cannot be made", socket.display()))
+            .because(&error)
+            .fix("check the state folder's permissions, or set XDG_STATE_HOME to a shorter path")
     })?;
     // The folder is closed to others already; this is the second barrier.
     let _ = fs::set_permissions(socket, fs::Permissions::from_mode(0o600));

@@ -41,16 +41,39 @@ pub(crate) struct Failure {
     pub(crate) code: Exit,
 }
 
-impl Failure {
-    pub(crate) fn new(code: Exit, what: impl Into<String>) -> Self {
-        Failure { what: what.into(), why: String::new(), fix: String::new(), code }
+/// A failure that does not say yet what to do: no command may end with it as it is.
+#[must_use]
+#[derive(Debug)]
+pub(crate) struct Unfixed(Failure);
+
+impl Unfixed {
+    /// Adds the error, with all its causes.
+    pub(crate) fn because(self, error: &dyn std::error::Error) -> Self {
+        Unfixed(self.0.because(error))
     }
 
-    pub(crate) fn failed(what: impl Into<String>) -> Self {
+    pub(crate) fn why(self, why: impl Into<String>) -> Self {
+        Unfixed(self.0.why(why))
+    }
+
+    /// Adds what to do.
+    pub(crate) fn fix(self, fix: impl Into<String>) -> Failure {
+        self.0.fix(fix)
+    }
+}
+
+impl Failure {
+    #[expect(clippy::new_ret_no_self, reason = "a failure that says nothing to do is none")]
+    pub(crate) fn new(code: Exit, what: impl Into<String>) -> Unfixed {
+        let (why, fix) = (String::new(), String::new());
+        Unfixed(Failure { what: what.into(), why, fix, code })
+    }
+
+    pub(crate) fn failed(what: impl Into<String>) -> Unfixed {
         Self::new(Exit::Failed, what)
     }
 
-    pub(crate) fn usage(what: impl Into<String>) -> Self {
+    pub(crate) fn usage(what: impl Into<String>) -> Unfixed {
         Self::new(Exit::Usage, what)
     }
 

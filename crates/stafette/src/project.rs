@@ -43,11 +43,16 @@ impl Project {
     pub(crate) fn find(named: Option<&Path>) -> Result<Project, Failure> {
         let here = match named {
             Some(folder) => folder.to_owned(),
-            None => std::env::current_dir()
-                .map_err(|error| Failure::failed("This folder cannot be used").because(&error))?,
+            None => std::env::current_dir().map_err(|error| {
+                Failure::failed("This folder cannot be used")
+                    .because(&error)
+                    .fix("change to a folder that exists, or name one with `--project`")
+            })?,
         };
         let absolute = fs::canonicalize(&here).map_err(|error| {
-            Failure::usage(format!("There is no folder {}", here.display())).because(&error)
+            Failure::usage(format!("There is no folder {}", here.display()))
+                .because(&error)
+                .fix("create the folder first, or name another one")
         })?;
         let above: Vec<&Path> = match named {
             Some(_) => vec![&absolute],
@@ -187,7 +192,9 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(Exit::Usage, format!("{} cannot be read", path.display())).because(error)
+    Failure::new(Exit::Usage, format!("{} cannot be read", path.display()))
+        .because(error)
+        .fix("check the file's name and its permissions")
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -361,7 +361,9 @@ fn not_written(path: &Path, error: &io::Error) -> Failure {
 }
 
 fn not_read(path: &Path, error: &io::Error) -> Failure {
-    Failure::failed(format!("Cannot read {}", path.display())).because(error)
+    Failure::failed(format!("Cannot read {}", path.display()))
+        .because(error)
+        .fix("check the permissions of the state folder")
 }
 
 fn millis(at: std::time::SystemTime) -> u64 {

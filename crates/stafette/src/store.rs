@@ -109,7 +109,9 @@ pub(crate) async fn open(project: &Project, daemon: bool) -> Result<Opened, Fail
             let store = PostgresStore::open(&url, options).await.map_err(not_opened)?;
             if daemon {
                 stafette_disk::write(&note, format!("{}\n", store.place())).map_err(|error| {
-                    Failure::failed(format!("{} cannot be written", note.display())).because(&error)
+                    Failure::failed(format!("{} cannot be written", note.display()))
+                        .because(&error)
+                        .fix("check the folder's permissions and its free space, and try again")
                 })?;
             }
             let finder = Some(store.finder());

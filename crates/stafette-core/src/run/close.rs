@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, Stage, Status, resume};
+use super::{Draft, Run, Stage, Status, resume, whole};
 use crate::fields;
 use crate::handoff::{Closing, State, Way};
 use crate::team::Awaited;
@@ -196,6 +196,7 @@ impl HandoffClosed {
             next.gathered.clone_from(&gathered);
         }
         if let Some(waiting) = waiting.and_then(|id| run.handoff_mut(id)) {
+            let id = waiting.id;
             if let State::Blocked { on } = &mut waiting.state {
                 on.retain(|id| *id != self.handoff);
                 on.extend(&self.succeeded_by);
@@ -205,17 +206,15 @@ impl HandoffClosed {
                     waiting.inputs.extend(answer.outputs.clone());
                     waiting.answers.push(answer);
                 }
-                fields::cut(&mut waiting.inputs, &self.cuts, self.handoff);
-                for answer in &mut waiting.answers {
-                    fields::cut(&mut answer.outputs, &self.cuts, self.handoff);
-                }
+                whole::cut(run, id, &self.cuts, self.handoff);
             }
         } else if self.response.by == Party::Human {
             // A question without a waiting handoff: its answer goes to the asker, if that is still
             // open.
             if let Some(asker) = aside.and_then(|id| run.handoff_mut(id)).filter(|h| h.is_open()) {
+                let id = asker.id;
                 asker.inputs.extend(self.response.outputs.clone());
-                fields::cut(&mut asker.inputs, &self.cuts, self.handoff);
+                whole::cut(run, id, &self.cuts, self.handoff);
             }
         }
         if let Some(follows) = follows {

@@ -139,6 +139,22 @@ mod tests {
     }
 
     #[test]
+    fn b_02_a_value_that_was_cut_is_whole_in_the_record_that_the_note_names() {
+        let mut story = Story::given(RELAY, fields(json!({ "small": "x".repeat(600_000) })));
+        story.hands(h(1), vec![crate::run::story::ask("human")]);
+        let values = fields(json!({ "large": "y".repeat(700_000) }));
+        let (text, by) = (String::new(), "ada".to_owned());
+        story.input(crate::Input::Answer { handoff: h(2), values, text, by });
+        let order = story.run.outbox().next().expect("the planner goes on");
+        let cut = ["small", "large"].into_iter().find(|key| order.inputs[*key].is_object());
+        assert_eq!(cut, Some("large"), "the largest is cut");
+        for inputs in [&order.inputs, &order.answers[0].outputs] {
+            assert_eq!(inputs["large"]["$cut"]["handoff"], "h2");
+        }
+        assert_eq!(story.closing(h(2)).response.outputs["large"], "y".repeat(700_000));
+    }
+
+    #[test]
     fn b_13_a_person_is_never_asked_with_an_empty_line() {
         let mut story = Story::new(RELAY);
         story.hands(h(1), vec![crate::run::story::ask("human")]);
@@ -168,7 +184,11 @@ mod tests {
         story.person_says(h(2), &"y".repeat(1_000_000));
         let order = story.run.outbox().next().expect("the planner goes on");
         assert!(crate::fields::size(&order.inputs) <= crate::fields::MAX);
-        assert_eq!(order.inputs["notes"]["$cut"]["key"], "notes", "the largest is cut");
+        let note = &order.inputs["notes"]["$cut"];
+        assert_eq!(note["key"], "notes", "the largest is cut");
+        assert_eq!(note["handoff"], "h1", "the record of that handoff has it whole");
+        let whole = &story.run.handoff(h(1)).expect("the first").offer.outputs;
+        assert_eq!(note["bytes"], crate::fields::size_of(&whole["notes"]));
         let long = crate::Input::Answer {
             handoff: h(2),
             values: full(),

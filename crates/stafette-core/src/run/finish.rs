@@ -125,7 +125,6 @@ pub(super) fn hand_on(draft: &mut Draft, id: HandoffId, result: TurnResult) -> R
     };
     let (agent, waiting) = (handoff.offer.to.clone(), handoff.returns_to);
     let keeps = handoff.constraints.keeps;
-    response.by = agent.clone();
     let mut waits_for = Vec::new();
     let mut successors = Vec::new();
     for offer in offers {
@@ -159,7 +158,7 @@ pub(super) fn hand_on(draft: &mut Draft, id: HandoffId, result: TurnResult) -> R
         resume::block(draft, id, waits_for, answers);
     } else if !successors.is_empty() {
         // Its own part is done, whatever outcome it reports for the rest.
-        let response = Response { outcome: Outcome::Resolved, ..response };
+        let response = Response { by: agent, outcome: Outcome::Resolved, ..response };
         close::succeeded_by(draft, id, response, Way::Answered, successors);
     } else if !refused.is_empty() {
         give_back(draft, id, &refused);

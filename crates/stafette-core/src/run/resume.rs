@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run};
+use super::{Draft, Run, whole};
 use crate::fields;
 use crate::handoff::State;
 use crate::{Event, Fields, HandoffId, Response, Time};
@@ -111,7 +111,10 @@ impl HandoffResumed {
             return;
         };
         handoff.inputs.extend(self.inputs.clone());
-        fields::cut(&mut handoff.inputs, &self.cuts, self.handoff);
+        whole::cut(run, self.handoff, &self.cuts, self.handoff);
+        let Some(handoff) = run.handoff_mut(self.handoff) else {
+            return;
+        };
         handoff.reminded |= self.reminder;
         if !self.refusals.is_empty() {
             handoff.refusals += u32::from(!self.reminder);

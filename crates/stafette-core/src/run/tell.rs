@@ -130,7 +130,7 @@ pub(crate) fn decide(draft: &mut Draft, turn: TurnKey, told: TurnReport) -> Repl
     let replaces: Vec<usize> = (0..earlier).filter(|place| !stands(place)).collect();
     let new = standing.into_iter().filter(|(old, _)| old.is_none());
     let offers: Vec<Offer> = new.map(|(_, offer)| offer).collect();
-    let response = match told.response.map(|response| Response { by: agent, ..response }) {
+    let response = match told.response {
         None => None,
         Some(response) => match fitting(handoff_of(draft, turn), response) {
             Ok(response) => Some(response),
@@ -169,10 +169,12 @@ impl Run {
     }
 }
 
-/// Returns the answer with its values converted to the requested form.
+/// Returns the answer in the name of the party that the handoff went to, with its values converted to
+/// the requested form.
 ///
 /// # Errors
-/// The problems with it: too large, not what was asked for, or the answer to another request.
+/// The problems with it: too large, not what was asked for, from another party, or the answer to
+/// another request.
 pub(crate) fn fitting(
     handoff: Option<&Handoff>,
     mut response: Response,
@@ -182,14 +184,25 @@ pub(crate) fn fitting(
     if bytes > fields::MAX {
         return Err(vec![Refusal::TooLarge { bytes, limit: fields::MAX }.to_string()]);
     }
-    if let (Some(asked), Some(given)) = (&handoff.offer.foreign, &response.foreign)
-        && asked.dialect == contract::DIALECT
-        && given.dialect == contract::DIALECT
-        && !given.id.is_empty()
-        && asked.id != given.id
-    {
-        return Err(vec![format!("it answers {}, and the request is {}", given.id, asked.id)]);
+    let to = &handoff.offer.to;
+    // Only a document of the contract names its sender and its request.
+    if let Some(given) = response.foreign.as_ref().filter(|it| it.dialect == contract::DIALECT) {
+        let mut complaints = Vec::new();
+        if response.by != *to {
+            let by = &response.by;
+            complaints
+                .push(format!("/respondingAgent: it is `{by}`, and the handoff went to `{to}`"));
+        }
+        let asked = handoff.offer.foreign.as_ref().filter(|it| it.dialect == contract::DIALECT);
+        if let Some(asked) = asked.filter(|it| !given.id.is_empty() && it.id != given.id) {
+            let (given, asked) = (&given.id, &asked.id);
+            complaints.push(format!("/traceId: it is {given}, and that of the request is {asked}"));
+        }
+        if !complaints.is_empty() {
+            return Err(complaints);
+        }
     }
+    response.by = to.clone();
     fields::fit_all(&handoff.offer.missing, &mut response.outputs)?;
     Ok(response)
 }
@@ -380,5 +393,41 @@ mod tests {
         assert!(tells(&mut story, vec![pass("builder")]));
         story.done(h(1));
         assert_eq!((story.state(h(1)), story.state(h(3))), ("resolved", "pending"));
+    }
+
+    /// An answer of the contract in the name of `by`, to the request `trace`.
+    fn document(by: &str, trace: &str) -> Response {
+        let document = serde_json::json!({
+            "schemaVersion": "1.0.0", "traceId": trace, "timestamp": "2026-01-01T00:00:00Z",
+            "respondingAgent": by, "status": "resolved", "executionTimeMs": 1,
+        });
+        match crate::wire::Document::read(&document).expect("a document") {
+            crate::wire::Document::HandoffResponse(response) => response.into_response(),
+            other => panic!("a {}", other.name()),
+        }
+    }
+
+    #[test]
+    fn s2_01_an_answer_comes_from_the_agent_that_was_asked() {
+        const TRACE: &str = "0190a0a0-0000-7000-8000-000000000001";
+        for by in ["builder", "orchestrator", "human", "nobody"] {
+            let mut story = Story::new(RELAY);
+            story.accept(h(1));
+            let turn = story.key(h(1));
+            let why = format!("/respondingAgent: it is `{by}`, and the handoff went to `planner`");
+            let response = document(by, TRACE);
+            assert_eq!(story.run.check_response(turn, &response), Err(vec![why.clone()]));
+            let told = TurnReport { response: Some(response.clone()), ..TurnReport::default() };
+            let reply = story.reply(Input::Tell { turn, told: Box::new(told) });
+            assert_eq!(reply, crate::Reply::Unfit { complaints: vec![why.clone()] });
+            // Where nobody listens any more, the agent gets another turn, and reads why.
+            story.ends(h(1), TurnResult::new(response));
+            assert_eq!((story.state(h(1)), story.key(h(1)).turn), ("pending", 2));
+            let order = story.run.outbox().next().expect("its second turn");
+            assert_eq!(order.answers[0].failure.as_ref(), Some(&why));
+        }
+        let mut story = Story::new(RELAY);
+        story.ends(h(1), TurnResult::new(document("planner", TRACE)));
+        assert_eq!(story.status(), Status::Succeeded);
     }
 }

@@ -65,6 +65,19 @@ impl ChangeSets<'_> {
         self.keep_aside(propose).await
     }
 
+    /// Has the runs record the sets that a crash kept from them: a set is written to disk before its
+    /// run receives it. Nobody was told that these were taken.
+    pub(crate) async fn recover_proposals(self) -> Result<(), EngineError> {
+        let all = self.list().await?.into_iter();
+        for change in all.filter(|change| change.status == ChangeStatus::Pending) {
+            // A run that is damaged must not stop the others.
+            if let Err(error) = self.run_of_set(&change).await {
+                tracing::warn!(id = %change.id, %error, "its run does not take it");
+            }
+        }
+        Ok(())
+    }
+
     async fn keep_aside<F>(
         self,
         propose: impl FnOnce(Changes) -> F + Send + 'static,

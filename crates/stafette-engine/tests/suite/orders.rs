@@ -350,3 +350,48 @@ async fn s4_06_a_word_is_not_left_for_a_generation_that_was_cancelled() {
     let (_, heard) = said.expect("heard");
     assert!(matches!(heard, Heard::Revision { .. }), "{heard:?}");
 }
+
+/// Ends some work at its first crash point, as a power cut would.
+async fn killed_at_its_first_point(work: impl Future<Output = ()> + Send + 'static) {
+    let work = tokio::spawn(async move {
+        let own = tokio::task::id();
+        stafette_engine::crash::simulate(move || {
+            assert_ne!(tokio::task::try_id(), Some(own), "this is the crash");
+        });
+        work.await;
+    });
+    let end = in_time("the crash", work).await.expect_err("a crash");
+    assert!(end.is_panic(), "{end}");
+    stafette_engine::crash::simulate(|| {});
+}
+
+#[tokio::test]
+async fn b_01_a_set_that_a_crash_kept_from_its_run_is_given_to_it_by_the_next_process() {
+    for is_over in [true, false] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Flaky::new();
+        let engine = open(&store, folder.path()).await;
+        let run = match is_over {
+            true => ended(&engine, workflow("cat >/dev/null")).await,
+            false => start(&engine, crate::outside::workflow()).await.expect("a run"),
+        };
+        let proposing = engine.clone();
+        killed_at_its_first_point(async move {
+            proposed(&proposing, run, "one", "1").await;
+        })
+        .await;
+        assert_eq!(log(&engine, run, "change_proposed").await.len(), 0, "the run has not heard");
+        engine.stop().await;
+
+        let engine = open(&store, folder.path()).await;
+        engine.release();
+        heard(&engine, run, "change_proposed").await;
+        let set = engine.changes().with(async |changes| changes.list()).await.expect("sets");
+        assert_eq!(set.len(), 1);
+        let applied = engine.changes().apply(set[0].id, None, rules(), ann());
+        in_time("applying", applied).await.expect("applied");
+        assert_eq!(read(folder.path(), "one").as_deref(), Some("1"));
+        assert_eq!(log(&engine, run, "change_proposed").await.len(), 1, "once");
+        engine.stop().await;
+    }
+}

@@ -101,7 +101,10 @@ impl super::Tool for Tool {
         let run = context.engine.state(handle.turn.run).await?;
         context.order(&handle).await?;
         let handoff = run.handoff(handle.turn.handoff);
-        let handoff = handoff.ok_or_else(|| ToolError::new("no_handoff", "It is not there"))?;
+        let handoff = handoff.ok_or_else(|| {
+            ToolError::new("no_handoff", "It is not there")
+                .fix("Call `status` with the run to see its handoffs.")
+        })?;
         Ok(assess(&run, handoff, &arguments.lacking))
     }
 }

@@ -116,7 +116,7 @@ pub(super) fn content(method: &Method, headers: &HeaderMap) -> Result<(), Proble
     if let Some(length) = only(headers, &CONTENT_LENGTH)? {
         let length = length.to_str().ok().and_then(|text| text.parse::<u64>().ok());
         if length.is_none_or(|length| length > MAX_BODY as u64) {
-            return Err(too_long());
+            return Err(too_long(length));
         }
     }
     let unsupported =
@@ -141,9 +141,11 @@ fn is_json(kind: &HeaderValue) -> bool {
         .all(|part| part.is_empty() || part.replace('"', "").eq_ignore_ascii_case("charset=utf-8"))
 }
 
-pub(super) fn too_long() -> Problem {
+/// The problem of a body with more than [`MAX_BODY`] bytes; its `length` if the caller announced it.
+pub(crate) fn too_long(length: Option<u64>) -> Problem {
+    let has = length.map(|length| format!("it has {length} bytes, and ")).unwrap_or_default();
     Problem::new(413, "too_large", "The request is too large")
-        .because(format!("a body may have {MAX_BODY} bytes"))
+        .because(format!("{has}a body may have {MAX_BODY} bytes"))
 }
 
 pub(crate) fn unknown() -> Problem {

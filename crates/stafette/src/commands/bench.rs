@@ -9,9 +9,15 @@ pub(crate) async fn run(context: &Context, arguments: cli::Bench) -> Result<Exit
     // Here, and not in the folder for temporary files: those may never reach a disk.
     let folder = std::env::current_dir()
         .and_then(|here| tempfile::Builder::new().prefix(".stafette-bench-").tempdir_in(here))
-        .map_err(|error| Failure::failed("No folder can be made").because(&error))?;
+        .map_err(|error| {
+            Failure::failed("No folder can be made")
+                .because(&error)
+                .fix("check the folder's permissions and its free space, and try again")
+        })?;
     let failed = |error: stafette_bench::BenchError| {
-        Failure::failed("The measurement failed").because(&*error)
+        Failure::failed("The measurement failed")
+            .because(&*error)
+            .fix("check the folder's permissions and its free space, and try again")
     };
     let cli::Bench { handoffs, runs, idle, busy } = arguments;
     let mut report =

@@ -46,7 +46,7 @@ pub(super) async fn newest(client: &Client) -> Result<String, Failure> {
     let newest = changes.iter().rev().find(is_open).or(changes.last());
     newest
         .map(|change| text(change, "id"))
-        .ok_or_else(|| Failure::failed("Nothing was proposed, so there is nothing to show"))
+        .ok_or_else(|| Failure::failed("Nothing was proposed, so there is nothing to show").fix("`stafette changes` lists the sets of all runs; `stafette log` shows what the agents did"))
 }
 
 /// Returns the change as a patch, or the first file that has no text.

@@ -34,17 +34,18 @@ pub(crate) async fn run(context: &Context, arguments: cli::Emit) -> Result<Exit,
             .why("STAFETTE_SOCKET and STAFETTE_TOKEN are not set")
             .fix("`stafette run` sets them for the agents that it starts"));
     };
-    let text =
-        match arguments.payload.as_deref() {
-            Some("-") => {
-                let mut text = String::new();
-                std::io::stdin().lock().take(MOST).read_to_string(&mut text).map_err(|error| {
-                    Failure::usage("Standard input cannot be read").because(&error)
-                })?;
-                text
-            }
-            text => text.unwrap_or_default().to_owned(),
-        };
+    let text = match arguments.payload.as_deref() {
+        Some("-") => {
+            let mut text = String::new();
+            std::io::stdin().lock().take(MOST).read_to_string(&mut text).map_err(|error| {
+                Failure::usage("Standard input cannot be read")
+                    .because(&error)
+                    .fix("give the payload as an argument, or as UTF-8 text")
+            })?;
+            text
+        }
+        text => text.unwrap_or_default().to_owned(),
+    };
     // As in a frame: text that is not JSON is a string.
     let payload = serde_json::from_str(&text).unwrap_or(Value::String(text));
     let body = json!({ "type": arguments.kind.to_uppercase(), "payload": payload });

@@ -9,6 +9,7 @@ pub(crate) fn run(arguments: &cli::Frames) -> Result<Exit, Failure> {
     let word = arguments.word.parse().map_err(|error| {
         Failure::usage(format!("`{}` cannot be the word of a frame", arguments.word))
             .because(&error)
+            .fix("choose a word of capital letters, digits and `_`")
     })?;
     let screen = arguments.screen.as_deref().map(size).transpose()?;
     let options = FramesOptions { word, screen };
@@ -16,12 +17,19 @@ pub(crate) fn run(arguments: &cli::Frames) -> Result<Exit, Failure> {
     let Some((program, rest)) = arguments.command.split_first() else {
         return scan_reader(&options, std::io::stdin().lock(), &mut out)
             .map(|()| Exit::Ok)
-            .map_err(|error| Failure::failed("The stream cannot be read").because(&error));
+            .map_err(|error| {
+                Failure::failed("The stream cannot be read")
+                    .because(&error)
+                    .fix("give it a stream that ends, such as a file or a pipe")
+            });
     };
     match scan_command(&options, program, rest, &mut out) {
         Ok(0) => Ok(Exit::Ok),
-        Ok(status) => Err(Failure::failed(format!("`{program}` ended with status {status}"))),
-        Err(error) => Err(Failure::failed(format!("`{program}` cannot be run")).because(&error)),
+        Ok(status) => Err(Failure::failed(format!("`{program}` ended with status {status}"))
+            .fix("correct the command, and try it alone first")),
+        Err(error) => Err(Failure::failed(format!("`{program}` cannot be run"))
+            .because(&error)
+            .fix("check that the program is installed and in PATH")),
     }
 }
 

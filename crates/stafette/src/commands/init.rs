@@ -20,7 +20,9 @@ const IGNORED: &str = ".gitignore";
 pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Failure> {
     let root = context.project.clone().unwrap_or_else(|| ".".into());
     let root = fs::canonicalize(&root).map_err(|error| {
-        Failure::usage(format!("There is no folder {}", root.display())).because(&error)
+        Failure::usage(format!("There is no folder {}", root.display()))
+            .because(&error)
+            .fix("create the folder first, or name another one")
     })?;
     let file = root.join(WORKFLOW);
     if file.symlink_metadata().is_ok() && !arguments.force {
@@ -163,7 +165,9 @@ fn write(root: &Path, name: &str, text: &str) -> Result<(), Failure> {
     let written =
         path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, text));
     written.map_err(|error| {
-        Failure::failed(format!("{} cannot be written", path.display())).because(&error)
+        Failure::failed(format!("{} cannot be written", path.display()))
+            .because(&error)
+            .fix("check the folder's permissions and its free space, and try again")
     })
 }
 
@@ -197,7 +201,8 @@ impl Choice {
         };
         let words: Vec<String> = named.split_whitespace().map(str::to_owned).collect();
         match words.as_slice() {
-            [] => Err(Failure::usage("The agent's command is empty")),
+            [] => Err(Failure::usage("The agent's command is empty")
+                .fix("give the command after `--`, such as `-- claude -p`")),
             [name] => {
                 let known = library.get(name).filter(|profile| profile.exec.is_some());
                 Ok(known.map_or(Choice::Command(words), Choice::known))

@@ -81,7 +81,7 @@ async fn take(
             answer = client.get(&path) => answer.map_err(hint)?,
             _ = tokio::signal::ctrl_c() => {
                 release(client, asker, &id).await?;
-                return Err(Failure::new(Exit::Lock, "Waiting no longer"));
+                return Err(Failure::new(Exit::Lock, "Waiting no longer").fix("run it again to go on waiting; `stafette locks` shows who has what"));
             }
         };
     }
@@ -90,7 +90,7 @@ async fn take(
 
 /// Adds a hint on what to do about a lock of another holder.
 fn hint(failure: Failure) -> Failure {
-    match failure.code == Exit::Lock && failure.fix.is_empty() {
+    match failure.code == Exit::Lock {
         true => failure.fix(
             "`stafette locks` shows who has what; wait longer with --wait, or take it with \
              --take-over --reason",
@@ -237,7 +237,9 @@ async fn client(context: &Context) -> Result<Client, Failure> {
 }
 
 fn span(typed: &str) -> Result<Value, Failure> {
-    stafette_core::Millis::parse(typed).map(|span| json!(span)).map_err(Failure::usage)
+    stafette_core::Millis::parse(typed)
+        .map(|span| json!(span))
+        .map_err(|why| Failure::usage(why).fix("write a span such as 30s, 10m, 12h or 7d"))
 }
 
 fn text(value: &Value, key: &str) -> String {

@@ -34,8 +34,11 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
         }
         None => daemon(context).await?,
     };
-    let trouble =
-        |error: std::io::Error| Failure::failed("Signals cannot be heard").because(&error);
+    let trouble = |error: std::io::Error| {
+        Failure::failed("Signals cannot be heard")
+            .because(&error)
+            .fix("run it again; the system is short of file descriptors or memory")
+    };
     let mut interrupt = signal(SignalKind::interrupt()).map_err(trouble)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(trouble)?;
     let stream = client.stream("/v1/mcp", "mcp").await?;

@@ -46,11 +46,15 @@ pub(crate) async fn run(context: &Context, arguments: cli::Replay) -> Result<Exi
 }
 
 fn unreadable(error: RecordingError) -> Failure {
-    Failure::failed("The recording cannot be read").because(&error)
+    Failure::failed("The recording cannot be read")
+        .because(&error)
+        .fix("`stafette log` shows the run without its terminals")
 }
 
 fn odd(error: stafette_agents::screen::BadSize) -> Failure {
-    Failure::failed("The recording cannot be shown").because(&error)
+    Failure::failed("The recording cannot be shown")
+        .because(&error)
+        .fix("make the window larger, and try again")
 }
 
 /// A recording of the project.
@@ -125,7 +129,9 @@ fn recorded(folder: &Path) -> Vec<Found> {
 fn export(context: &Context, found: &Found, file: &Path) -> Result<Exit, Failure> {
     let mut lines = RecordingLines::open(&found.path).map_err(unreadable)?;
     let unwritten = |error: io::Error| {
-        Failure::failed(format!("{} cannot be written", file.display())).because(&error)
+        Failure::failed(format!("{} cannot be written", file.display()))
+            .because(&error)
+            .fix("check the folder's permissions and its free space, and try again")
     };
     let printed = file == Path::new("-");
     let mut out: Box<dyn Write> = match printed {
@@ -133,10 +139,11 @@ fn export(context: &Context, found: &Found, file: &Path) -> Result<Exit, Failure
         false => Box::new(io::BufWriter::new(File::create(file).map_err(unwritten)?)),
     };
     let mut size = 0;
-    while let Some(line) = lines
-        .next_line()
-        .map_err(|error| Failure::failed("The recording cannot be read").because(&error))?
-    {
+    while let Some(line) = lines.next_line().map_err(|error| {
+        Failure::failed("The recording cannot be read")
+            .because(&error)
+            .fix("`stafette log` shows the run without its terminals")
+    })? {
         size += line.len();
         out.write_all(&line).map_err(unwritten)?;
     }

@@ -71,13 +71,17 @@ fn stopped(context: &Context, ended: Ended) -> Result<Exit, Failure> {
 fn early_end(ended: Ended) -> Failure {
     match ended {
         Ok(Err(failure)) => failure,
-        _ => Failure::failed("The run ended before it began"),
+        _ => Failure::failed("The run ended before it began")
+            .fix("run it again; `stafette doctor` shows what is missing"),
     }
 }
 
 async fn start(context: &Context, client: &Client, arguments: &cli::Run) -> Result<Exit, Failure> {
     let budget = match &arguments.budget {
-        Some(text) => Some(Usd::parse(text).map_err(Failure::usage)?),
+        Some(text) => Some(
+            Usd::parse(text)
+                .map_err(|why| Failure::usage(why).fix("write an amount such as 5usd or 0.50"))?,
+        ),
         None => None,
     };
     let body = json!({
@@ -118,8 +122,11 @@ async fn until_interrupted(
     run: &str,
     seen: impl Future<Output = Result<Exit, Failure>>,
 ) -> Result<Exit, Failure> {
-    let mut signals = Signals::new()
-        .map_err(|error| Failure::failed("Signals cannot be received").because(&error))?;
+    let mut signals = Signals::new().map_err(|error| {
+        Failure::failed("Signals cannot be received")
+            .because(&error)
+            .fix("run it again; the system is short of file descriptors or memory")
+    })?;
     tokio::select! {
         exit = seen => exit,
         () = signals.any() => {
@@ -151,7 +158,10 @@ fn continuous(arguments: &cli::Run) -> Result<Option<Value>, Failure> {
     if !arguments.continuous {
         return Ok(None);
     }
-    let money = |text: &String| Usd::parse(text).map_err(Failure::usage);
+    let money = |text: &String| {
+        Usd::parse(text)
+            .map_err(|why| Failure::usage(why).fix("write an amount such as 5usd or 0.50"))
+    };
     Ok(Some(json!({
         "max_runs": arguments.max_runs,
         "max_cost": arguments.max_cost.as_ref().map(money).transpose()?,
@@ -172,7 +182,8 @@ pub(crate) async fn resume(context: &Context, arguments: cli::OneRun) -> Result<
     let run = view.run.to_string();
     if let Some(stays) = continued.stopped.iter().find(|stopped| stopped.run == view.run) {
         return Err(Failure::new(Exit::NeedsPerson, format!("{} stays stopped", view.run.short()))
-            .why(&stays.why));
+            .why(&stays.why)
+            .fix("do what the reason says, then `stafette resume`"));
     }
     until_interrupted(context, &run, follow(context, &client, &run, false)).await
 }

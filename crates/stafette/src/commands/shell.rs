@@ -21,6 +21,7 @@ pub(crate) fn man(folder: &Path) -> Result<Exit, Failure> {
     write().map_err(|error| {
         Failure::failed(format!("The manual cannot be written to {}", folder.display()))
             .because(&error)
+            .fix("check the folder's permissions and its free space, and try again")
     })?;
     Ok(Exit::Ok)
 }

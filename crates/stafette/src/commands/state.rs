@@ -55,6 +55,7 @@ async fn adopt(context: &Context, project: &Project) -> Result<Exit, Failure> {
     let older = older::find(&project.root).await.ok_or_else(|| {
         Failure::usage("There is nothing to adopt")
             .why(format!("{} has no state of an older release", project.root.display()))
+            .fix("run `stafette run`: a new state is created by itself")
     })?;
     if let Some(why) = older.objection {
         return Err(Failure::failed(format!("{} is not adopted", older.folder.display()))
@@ -88,7 +89,7 @@ fn forget(context: &Context, project: &Project) -> Result<Exit, Failure> {
     let folder = state::place(&project.root);
     let question = format!("Put {} aside? The project begins without its runs", folder.display());
     if !folder.exists() {
-        return Err(Failure::usage("There is no state to forget"));
+        return Err(Failure::usage("There is no state to forget").fix("nothing is left to do"));
     }
     if !context.confirm(&question)? {
         return Ok(Exit::Failed);
@@ -120,7 +121,9 @@ async fn has_runs(path: &Path) -> Result<bool, Failure> {
     let runs = store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await;
     store.close().await;
     let runs = runs.map_err(|error| {
-        Failure::failed(format!("Cannot read {}", path.display())).because(&error)
+        Failure::failed(format!("Cannot read {}", path.display()))
+            .because(&error)
+            .fix("check the folder's permissions")
     })?;
     Ok(!runs.is_empty())
 }

@@ -14,6 +14,10 @@ use crate::client::Client;
 use crate::daemon;
 use crate::exit::{Exit, Failure};
 
+/// Where to look when a token cannot be made or revoked.
+const LOOK: &str =
+    "`stafette token list` shows the names; `stafette token create --help` what a token may be";
+
 pub(crate) async fn run(context: &Context, arguments: cli::Token) -> Result<Exit, Failure> {
     let project = context.project()?;
     let client = Client::new(&project.socket()?);
@@ -26,7 +30,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Token) -> Result<Exit
         cli::Token::Create { name, scope, agent, expires } => {
             let agent = agent.map(|name| name.parse()).transpose();
             let agent = agent.map_err(|error: stafette_core::id::BadAgentName| {
-                Failure::usage(error.to_string())
+                Failure::usage(error.to_string()).fix(LOOK)
             })?;
             // By default, an agent's token lets it do its work.
             let scope = scope.unwrap_or(cli::Scope::Act).scope();
@@ -80,7 +84,10 @@ impl Keeper {
         standing: Standing,
         expires: Option<&str>,
     ) -> Result<NewToken, Failure> {
-        let lasts = expires.map(Millis::parse).transpose().map_err(Failure::usage)?;
+        let lasts = expires
+            .map(Millis::parse)
+            .transpose()
+            .map_err(|why| Failure::usage(why).fix("write a span such as 30s, 10m, 12h or 7d"))?;
         match self {
             Keeper::Daemon(client) => {
                 let Standing { scope, agent } = standing;
@@ -117,8 +124,9 @@ fn failure(error: &TokenError) -> Failure {
         TokenError::BadName { .. } | TokenError::AgentAdmin => Failure::usage(error.to_string()),
         _ => Failure::failed(error.to_string()),
     };
-    match std::error::Error::source(error) {
+    let failure = match std::error::Error::source(error) {
         Some(why) => failure.because(why),
         None => failure,
-    }
+    };
+    failure.fix(LOOK)
 }

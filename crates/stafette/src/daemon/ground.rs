@@ -37,7 +37,9 @@ pub(crate) fn lock(project: &Project) -> Result<Option<Lock>, Failure> {
         return Ok(None);
     }
     let folder = File::open(&project.root).map_err(|error| {
-        Failure::failed(format!("Cannot read {}", project.root.display())).because(&error)
+        Failure::failed(format!("Cannot read {}", project.root.display()))
+            .because(&error)
+            .fix("check the folder's permissions")
     })?;
     match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(Lock { _project: Some(folder), file })),
@@ -69,7 +71,9 @@ pub(super) async fn take(project: &Project) -> Result<Lock, Failure> {
     };
     write().map_err(|error| {
         let path = state::lock_path(&project.root);
-        Failure::failed(format!("Cannot write {}", path.display())).because(&error)
+        Failure::failed(format!("Cannot write {}", path.display()))
+            .because(&error)
+            .fix("check the folder's permissions and its free space, and try again")
     })?;
     Ok(lock)
 }

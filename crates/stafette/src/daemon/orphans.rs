@@ -17,8 +17,11 @@ pub(crate) fn adopting<W>(runtime: &Runtime, work: W) -> Result<Exit, Failure>
 where
     W: AsyncFnOnce() -> Result<Exit, Failure> + Send,
 {
-    let failed =
-        |error: std::io::Error| Failure::failed("The daemon does not start").because(&error);
+    let failed = |error: std::io::Error| {
+        Failure::failed("The daemon does not start")
+            .because(&error)
+            .fix("end programs that are not needed, or raise the limit on processes")
+    };
     let mut ends = {
         let _entered = runtime.enter();
         signal(SignalKind::child()).map_err(failed)?

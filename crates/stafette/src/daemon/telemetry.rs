@@ -63,11 +63,9 @@ pub(super) async fn observe(
     opened: Opened,
     state: &Path,
 ) -> Result<(Observed, Watch), Failure> {
-    let head = engine
-        .store()
-        .head()
-        .await
-        .map_err(|error| Failure::failed("The events cannot be counted").because(&error))?;
+    let head = engine.store().head().await.map_err(|error| {
+        Failure::failed("The events cannot be counted").because(&error).fix("see `stafette doctor`")
+    })?;
     let observer = Observer::open(state, head);
     let feed = engine.feed(observer.position());
     tokio::spawn(observer.clone().follow(feed, journal(state, head)));

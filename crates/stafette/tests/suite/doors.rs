@@ -80,13 +80,23 @@ fn b_11_agents_take_part_by_http_alone_in_the_words_of_the_contract() {
     web.post(&format!("{place}/report"), &json!({ "turn": key, "note": "nearly" })).ok();
     let ended = web.post(&format!("{place}/complete"), &json!({ "turn": key })).ok();
     assert_eq!(ended["admitted"], json!(["h3"]), "{ended}");
-    let late = web.post(&format!("{place}/complete"), &json!({ "turn": key }));
+    let again = web.post(&format!("{place}/complete"), &json!({ "turn": key })).ok();
+    assert_eq!(again, ended, "the same again hears the same");
+    let other = json!({ "turn": key, "summary": "otherwise" });
+    let late = web.post(&format!("{place}/complete"), &other);
     assert_eq!((late.status, late.code().as_str()), (409, "late"));
+    assert!(late.json()["title"].as_str().is_some_and(|it| it.contains("handed over to builder")));
 
     let nothing_yet = web.get("/v1/runs/latest/handoffs/h3/answer?within=0").ok();
     assert_eq!(nothing_yet["answered"], false);
     let (place, key) = turn_of(&web, "builder");
     let mut response = wire("handoff-response-resolved.json");
+    response["respondingAgent"] = "planner".into();
+    let body = json!({ "turn": "1.1", "document": response });
+    let refused = web.post(&format!("{place}/complete"), &body);
+    assert_eq!((refused.status, refused.code().as_str()), (422, "mistaken"));
+    let why = "/respondingAgent: it is `planner`, and the handoff went to `builder`";
+    assert!(refused.json()["title"].as_str().is_some_and(|it| it.contains(why)), "{refused:?}");
     response["respondingAgent"] = "builder".into();
     let body = json!({ "turn": "1.1", "document": response });
     web.post(&format!("{place}/complete"), &body).ok();
@@ -101,6 +111,52 @@ fn b_11_agents_take_part_by_http_alone_in_the_words_of_the_contract() {
     web.post(&format!("{place}/complete"), &json!({ "turn": key, "summary": "done" })).ok();
     let settled = web.get("/v1/runs/latest/settled?within=60").ok();
     assert_eq!(settled["status"], "succeeded", "{settled}");
+}
+
+#[test]
+fn s5_06_a_turn_is_accepted_before_anything_is_done_in_it() {
+    let world = World::workflow(TEAM);
+    let web = Web::up(&world);
+    web.post("/v1/runs", &json!({ "request": "Write the brief" })).ok();
+    let offered = web.get("/v1/turns?agent=planner&within=60").ok();
+    let key = offered[0]["key"].as_str().expect("a key").to_owned();
+    let place = "/v1/runs/latest/handoffs/h1";
+    for refused in [
+        web.post("/v1/handoffs", &request("planner", "builder")),
+        web.post(&format!("{place}/report"), &json!({ "turn": key })),
+        web.post(&format!("{place}/complete"), &json!({ "turn": key })),
+    ] {
+        assert_eq!((refused.status, refused.code().as_str()), (409, "not_taken"), "{refused:?}");
+        assert!(refused.json()["fix"].as_str().is_some_and(|fix| fix.contains("accept")));
+    }
+    web.post(&format!("{place}/accept"), &json!({ "by": "planner" })).ok();
+    web.post(&format!("{place}/complete"), &json!({ "turn": key })).ok();
+}
+
+#[test]
+fn b_01_what_is_too_large_is_refused_at_every_way_to_begin_a_run() {
+    let world = World::workflow(TEAM);
+    let web = Web::up(&world);
+    for bytes in [1_100_000, 1_900_000] {
+        let large = "x".repeat(bytes);
+        for begun in
+            [json!({ "request": large }), json!({ "request": "go", "inputs": { "text": large } })]
+        {
+            let refused = web.post("/v1/runs", &begun);
+            assert_eq!((refused.status, refused.code().as_str()), (413, "too_large"));
+            let problem = refused.json();
+            let said = problem["title"].as_str().expect("a title");
+            assert!(said.contains("1048576") && said.contains(&bytes.to_string()[..3]), "{said}");
+            assert!(problem["fix"].as_str().is_some_and(|fix| fix.contains("files")), "{problem}");
+        }
+    }
+    let refused = web.post("/v1/runs", &json!({ "request": "x".repeat(2_200_000) }));
+    assert_eq!((refused.status, refused.code().as_str()), (413, "too_large"));
+    assert!(
+        refused.json()["detail"].as_str().is_some_and(|it| it.contains("22000")),
+        "{refused:?}"
+    );
+    assert_eq!(web.get("/v1/runs").ok().as_array().map(Vec::len), Some(0));
 }
 
 #[test]

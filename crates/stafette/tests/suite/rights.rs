@@ -130,7 +130,15 @@ fn refused(answers: &str, tools: &[&Operation]) -> Vec<bool> {
     (0..tools.len()).map(|place| of(place).contains("may_not")).collect()
 }
 
-/// A conversation that calls every tool, with arguments that none takes.
+/// The tools that a caller was offered, of those that the table names.
+fn offered(answers: &str, tools: &[&Operation]) -> Vec<bool> {
+    let mut lines = answers.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let listed = lines.find(|line| line["id"] == 2).expect("a list");
+    let listed = listed["result"]["tools"].as_array().expect("tools").clone();
+    tools.iter().map(|tool| listed.iter().any(|it| it["name"] == *tool.name)).collect()
+}
+
+/// A conversation that lists the tools and calls every one, with arguments that none takes.
 fn calls(tools: &[&Operation]) -> String {
     let hello = json!({
         "protocolVersion": "2025-03-26", "capabilities": {},
@@ -139,6 +147,7 @@ fn calls(tools: &[&Operation]) -> String {
     let mut lines = vec![
         json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }),
         json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }),
     ];
     lines.extend(tools.iter().enumerate().map(|(place, tool)| {
         let params = json!({ "name": tool.name, "arguments": { "?": 0 } });
@@ -226,8 +235,10 @@ fn b_21_every_operation_answers_every_caller_as_the_table_says() {
     // Tools: an assistant of the person, the agent in its turn.
     let assistant = world.run_with(&["mcp"], calls(&tools).as_bytes(), &[]).ok().out;
     for (column, said) in [("assistant", assistant), ("agent", world.read("tools"))] {
-        for (tool, refused) in tools.iter().zip(refused(&said, &tools)) {
+        let heard = refused(&said, &tools).into_iter().zip(offered(&said, &tools));
+        for (tool, (refused, offered)) in tools.iter().zip(heard) {
             assert_eq!(!refused, tool.may[column], "{column}: {}", tool.name);
+            assert_eq!(offered, tool.may[column], "{column} is offered {}", tool.name);
         }
     }
     assert_eq!(by_socket(&own, "POST /v1/stop", ODD), 200, "a person may stop it");

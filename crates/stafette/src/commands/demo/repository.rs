@@ -18,7 +18,9 @@ const FILES: &[(&str, &str)] = &[
 /// The folder that the user named, or a new one that stays.
 pub(super) fn folder(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
     let failed = |error: std::io::Error| {
-        Failure::failed("No folder can be made for the demonstration").because(&error)
+        Failure::failed("No folder can be made for the demonstration")
+            .because(&error)
+            .fix("set TMPDIR to a folder that can be written")
     };
     let folder = match named {
         Some(folder) => {
@@ -42,7 +44,9 @@ pub(super) fn lay_out(folder: &Path) -> Result<(), Failure> {
         FILES.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
     };
     write().map_err(|error| {
-        Failure::failed(format!("{} cannot be written", folder.display())).because(&error)
+        Failure::failed(format!("{} cannot be written", folder.display()))
+            .because(&error)
+            .fix("check the folder's permissions and its free space, and try again")
     })?;
     git(folder, &["init", "--quiet", "--initial-branch=main"])?;
     git(folder, &["config", "user.name", "demo"])?;
@@ -64,6 +68,7 @@ pub(super) fn git(folder: &Path, arguments: &[&str]) -> Result<String, Failure> 
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => Err(Failure::failed(format!("git {} failed", arguments.join(" ")))
-            .why(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+            .why(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+            .fix("install git, or correct what it says")),
     }
 }

@@ -28,17 +28,19 @@ pub(super) async fn run(context: &Context, arguments: cli::LockCheck) -> Result<
     } else if Home::of(&project)?.exists() {
         // No daemon is started for a commit: that would continue the runs as well.
         let store = store::open(&project, false).await?.store;
-        let book = store
-            .locks()
-            .await
-            .map_err(|error| Failure::failed("The locks cannot be read").because(&error))?;
+        let book = store.locks().await.map_err(|error| {
+            Failure::failed("The locks cannot be read").because(&error).fix("see `stafette doctor`")
+        })?;
         store.close().await;
         let locks = restore(&book)?;
         let holder = Holder::person(&person()).at(&asker.seat);
         let paths = paths.iter().map(String::as_str);
-        locks
-            .may_write(now(), &holder, paths, arguments.fence)
-            .map_err(|conflict| advice(Failure::new(Exit::Lock, conflict.to_string())))?;
+        locks.may_write(now(), &holder, paths, arguments.fence).map_err(|conflict| {
+            advice(
+                Failure::new(Exit::Lock, conflict.to_string())
+                    .fix("ask its holder, or wait; `stafette locks` shows who has what"),
+            )
+        })?;
     }
     match context.output.json {
         true => context.output.data(&json!({ "allowed": true, "paths": paths })),
@@ -56,8 +58,9 @@ fn advice(failure: Failure) -> Failure {
 }
 
 fn restore(book: &stafette_store::LockStore) -> Result<Locks, Failure> {
-    stafette_engine::restore_locks(book)
-        .map_err(|error| Failure::failed("The locks cannot be read").because(&error))
+    stafette_engine::restore_locks(book).map_err(|error| {
+        Failure::failed("The locks cannot be read").because(&error).fix("see `stafette doctor`")
+    })
 }
 
 /// The staged files, as names within the project. Files outside of the project cannot be locked, so
@@ -78,11 +81,13 @@ fn staged(root: &Path) -> Result<Vec<String>, Failure> {
 /// Runs git and returns its output.
 pub(super) fn git(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, Failure> {
     let output = stafette_engine::git_command().arg("-C").arg(folder).args(arguments).output();
-    let output =
-        output.map_err(|error| Failure::failed("git cannot be started").because(&error))?;
+    let output = output.map_err(|error| {
+        Failure::failed("git cannot be started").because(&error).fix("install git")
+    })?;
     match output.status.success() {
         true => Ok(output.stdout),
         false => Err(Failure::usage("This is not a git repository, or git refuses it")
-            .why(String::from_utf8_lossy(&output.stderr).trim())),
+            .why(String::from_utf8_lossy(&output.stderr).trim())
+            .fix("run it in the repository, or correct what git says")),
     }
 }

@@ -55,7 +55,10 @@ pub(super) async fn run(
         Some(0) => Ok(Exit::Ok),
         // The same exit code as the command's: our caller must not see a difference.
         Some(code) => std::process::exit(code),
-        None => Err(Failure::failed("The command was killed")),
+        None => {
+            Err(Failure::failed("The command was killed")
+                .fix("run it again; the lock was released"))
+        }
     }
 }
 
@@ -75,7 +78,8 @@ impl Held<'_> {
             sleep_until(next.min(ends)).await;
             let asked = Instant::now();
             if asked >= ends {
-                let lost = Failure::new(Exit::Lock, format!("The lock {} was lost", self.id));
+                let lost = Failure::new(Exit::Lock, format!("The lock {} was lost", self.id))
+                    .fix("take the lock again, and read the files again before you write them");
                 return lost.why("its lease was over before it could be renewed");
             }
             let path = format!("/v1/locks/{}/renew", self.id);
@@ -105,7 +109,7 @@ impl Running {
     fn start(command: &[String], lock: &Value, asker: &Asker) -> Result<Running, Failure> {
         let alone = !std::io::stdin().is_terminal();
         let [program, arguments @ ..] = command else {
-            return Err(Failure::usage("There is no command"));
+            return Err(Failure::usage("There is no command").fix("give the command after `--`"));
         };
         let mut prepared = Command::new(program);
         prepared
@@ -118,7 +122,9 @@ impl Running {
             prepared.process_group(0);
         }
         let child = prepared.spawn().map_err(|error| {
-            Failure::usage(format!("{program} cannot be started")).because(&error)
+            Failure::usage(format!("{program} cannot be started"))
+                .because(&error)
+                .fix("check that the program is installed and in PATH")
         })?;
         Ok(Running { child, alone })
     }

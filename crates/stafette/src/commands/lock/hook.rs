@@ -37,17 +37,17 @@ pub(super) async fn run(context: &Context, action: LockHook) -> Result<Exit, Fai
 
 fn install(folder: &Path, hook: &Path, root: &Path) -> Result<&'static str, Failure> {
     let failed = |error: std::io::Error| {
-        Failure::failed(format!("{} cannot be written", hook.display())).because(&error)
+        Failure::failed(format!("{} cannot be written", hook.display()))
+            .because(&error)
+            .fix("check the folder's permissions and its free space, and try again")
     };
     fs::create_dir_all(folder).map_err(failed)?;
     let before = folder.join(BEFORE);
     let other = hook.exists() && !is_ours(hook);
     if other && before.exists() {
-        return Err(Failure::usage("There are two hooks already").why(format!(
-            "{} and {} are not ours to replace",
-            hook.display(),
-            before.display()
-        )));
+        return Err(Failure::usage("There are two hooks already")
+            .why(format!("{} and {} are not ours to replace", hook.display(), before.display()))
+            .fix("remove one of them, or join them into one"));
     }
     let program = daemon::program()?;
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
@@ -66,7 +66,9 @@ fn install(folder: &Path, hook: &Path, root: &Path) -> Result<&'static str, Fail
 
 fn uninstall(folder: &Path, hook: &Path) -> Result<&'static str, Failure> {
     let failed = |error: std::io::Error| {
-        Failure::failed(format!("{} cannot be removed", hook.display())).because(&error)
+        Failure::failed(format!("{} cannot be removed", hook.display()))
+            .because(&error)
+            .fix("check the folder's permissions, or remove the file by hand")
     };
     if !is_ours(hook) {
         return Ok("there is no hook of ours");
