@@ -160,6 +160,10 @@ pub struct Pty {
     /// Phrases on its screen that show that it waits for a person's answer.
     #[serde(default)]
     pub asks: Vec<String>,
+    /// Phrases on a line of its screen that show an error that no further attempt helps, such as a
+    /// key that is refused: its turn ends with that line.
+    #[serde(default)]
+    pub hopeless: Vec<String>,
     /// True if only the line of the cursor asks: it leaves the questions before on its screen.
     #[serde(default)]
     pub asks_at_cursor: bool,
@@ -252,6 +256,11 @@ impl Pty {
         let is_frame = |c: char| c.is_whitespace() || c == '│' || c == '┃';
         let inner = |row: &String| row.trim_matches(is_frame).to_owned();
         screen.iter().rev().map(inner).find(|row| row.starts_with(mark))
+    }
+
+    /// True if this line of its screen shows an error that no further attempt helps.
+    pub(crate) fn is_hopeless(&self, line: &str) -> bool {
+        phrase::any(&self.hopeless, line)
     }
 
     /// True if its screen shows that it waits for a person's answer.

@@ -78,6 +78,7 @@ fn terminal(place: &str, pty: &Pty) -> Vec<Power> {
         ready: _,
         busy: _,
         asks: _,
+        hopeless: _,
         asks_at_cursor: _,
         dialogs,
         answers: _,

@@ -17,9 +17,7 @@ pub(crate) struct Doctor {
     #[arg(long, value_enum, value_delimiter = ',', requires = "trial")]
     pub(crate) runner: Vec<TrialRunner>,
     /// What to try.
-    #[arg(
-        long, value_enum, value_delimiter = ',', default_value = "handoff", requires = "trial"
-    )]
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "handoff", requires = "trial")]
     pub(crate) case: Vec<TrialCase>,
     /// The time limit of each trial, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 180, requires = "trial")]

@@ -177,9 +177,8 @@ fn missing(library: &Library) -> Option<Finding> {
         };
         (!install.is_empty()).then_some((name, install))
     });
-    let (names, packages): (Vec<String>, Vec<String>) = lines
-        .map(|(name, install)| (name.clone(), format!("{name}: {install}")))
-        .unzip();
+    let (names, packages): (Vec<String>, Vec<String>) =
+        lines.map(|(name, install)| (name.clone(), format!("{name}: {install}"))).unzip();
     (!names.is_empty()).then(|| Finding {
         name: "missing".to_owned(),
         good: false,

@@ -35,6 +35,8 @@ const REMARK: usize = 100;
 /// One agent in one mode.
 struct Trial<'a> {
     profile: &'a Profile,
+    /// The file of a profile that the user has written.
+    file: Option<&'a Path>,
     runner: TrialRunner,
     case: TrialCase,
     version: String,
@@ -57,8 +59,13 @@ pub(super) async fn run(context: &Context, arguments: cli::Doctor) -> Result<Exi
             }
             let version = version::of(profile).await.unwrap_or_default();
             let cases = arguments.case.iter();
-            trials.extend(cases.map(|case| {
-                Trial { profile, runner, case: *case, version: version.clone() }
+            let file = library.file(&profile.name);
+            trials.extend(cases.map(|case| Trial {
+                profile,
+                file,
+                runner,
+                case: *case,
+                version: version.clone(),
             }));
         }
     }
@@ -76,17 +83,24 @@ pub(super) async fn run(context: &Context, arguments: cli::Doctor) -> Result<Exi
             Ok(Some(verdict)) => tried.push((trial, Ok(verdict))),
             Err(failure) => tried.push((trial, Err(failure))),
         }
+        if let Some((trial, outcome)) = tried.last() {
+            let problem = trial.problem(outcome);
+            output.say(format!("    {}", problem.as_deref().unwrap_or("works")));
+        }
     }
     let good = tried.iter().all(|(trial, outcome)| trial.problem(outcome).is_none());
     match output.json {
         true => {
-            let trials: Vec<Value> = tried.iter().map(|(trial, outcome)| trial.json(outcome)).collect();
+            let trials: Vec<Value> =
+                tried.iter().map(|(trial, outcome)| trial.json(outcome)).collect();
             let missing: Vec<Value> = missing
                 .iter()
-                .map(|(profile, runner, program)| json!({
-                    "agent": profile.name, "runner": runner.name(), "program": program,
-                    "install": profile.install(runner.runner()),
-                }))
+                .map(|(profile, runner, program)| {
+                    json!({
+                        "agent": profile.name, "runner": runner.name(), "program": program,
+                        "install": profile.install(runner.runner()),
+                    })
+                })
                 .collect();
             let ok = good && !interrupted;
             output.data(&json!({ "ok": ok, "trials": trials, "not_installed": missing }));
@@ -122,10 +136,7 @@ fn chosen<'a>(library: &'a Library, only: &[String]) -> Result<Vec<&'a Profile>,
 }
 
 /// The modes of a profile, each with its program: of these, if there are any.
-fn modes(
-    profile: &Profile,
-    only: &[TrialRunner],
-) -> impl Iterator<Item = (TrialRunner, String)> {
+fn modes(profile: &Profile, only: &[TrialRunner]) -> impl Iterator<Item = (TrialRunner, String)> {
     let chosen = TrialRunner::ALL.into_iter().filter(|r| only.is_empty() || only.contains(r));
     chosen.filter_map(|runner| Some((runner, profile.command(runner.runner())?.first()?.clone())))
 }
@@ -162,6 +173,12 @@ impl Trial<'_> {
         };
         let home = home.canonicalize().map_err(failed)?;
         let workflow = self.case.workflow(self.profile, self.runner);
+        if let Some(file) = self.file {
+            let profiles = home.join(".config/stafette/profiles");
+            let name = format!("{}.toml", self.profile.name);
+            std::fs::create_dir_all(&profiles).map_err(failed)?;
+            std::fs::copy(file, profiles.join(name)).map_err(failed)?;
+        }
         let mut world = World::new(&home, self.profile, &workflow, &model.url()).await?;
         let verdict = tokio::select! {
             verdict = self.drive(&mut world, &model, limit) => Some(verdict),
@@ -216,6 +233,7 @@ impl Trial<'_> {
             }
             let over = ["succeeded", "failed", "cancelled"].contains(&verdict.status.as_str());
             if over || stuck || self.case.is_over(&verdict) || since.elapsed() > limit {
+                verdict.read(&model.exchanges(), since.elapsed());
                 return Ok(verdict);
             }
             tokio::time::sleep(LOOK).await;
@@ -249,10 +267,9 @@ impl Trial<'_> {
     fn row(&self, context: &Context, outcome: &Outcome) -> Vec<String> {
         let problem = self.problem(outcome);
         let good = problem.is_none();
-        let mark = context.output.paint(
-            if good { Tone::Good } else { Tone::Bad },
-            if good { "✓" } else { "✗" },
-        );
+        let mark = context
+            .output
+            .paint(if good { Tone::Good } else { Tone::Bad }, if good { "✓" } else { "✗" });
         let mut row = vec![
             mark.to_string(),
             self.profile.name.clone(),
@@ -283,7 +300,8 @@ impl Trial<'_> {
 }
 
 const HEAD: [&str; 12] = [
-    "", "agent", "version", "mode", "case", "ready", "asks", "handoff", "tokens", "cost", "time", "remarks",
+    "", "agent", "version", "mode", "case", "ready", "asks", "handoff", "tokens", "cost", "time",
+    "remarks",
 ];
 
 fn table(context: &Context, tried: &[(Trial<'_>, Outcome)]) {

@@ -138,8 +138,7 @@ impl TrialCase {
 
 /// The same work for an agent that edits and runs what its model writes down.
 fn plain(before: Option<Rule>) -> Script {
-    let message =
-        Rule::when("").told("commit messages").then(Reply::text("feat: greet the user"));
+    let message = Rule::when("").told("commit messages").then(Reply::text("feat: greet the user"));
     let script = before.into_iter().fold(Script::new(), Script::rule).rule(message);
     script
         .rule(Rule::when(BUILDER).then(Reply::text(format!(

@@ -90,7 +90,8 @@ impl Verdict {
     /// Reads the events of the run.
     pub(super) fn read_events(&mut self, events: &[Value]) {
         let all = |names: &[&str], places: &[&str]| -> Vec<String> {
-            let wanted = events.iter().filter(|e| names.contains(&e["event"].as_str().unwrap_or("")));
+            let wanted =
+                events.iter().filter(|e| names.contains(&e["event"].as_str().unwrap_or("")));
             let words = |event: &Value| {
                 let part = |place: &&str| Some(event.pointer(place)?.as_str()?.to_owned());
                 places.iter().filter_map(part).collect::<Vec<_>>().join(" ")
@@ -103,9 +104,8 @@ impl Verdict {
         self.alerts.extend(all(&["handoff_refused"], &["/refusal", "/refusal/code"]));
         self.failures = all(&["turn_failed"], &["/failure/message"]);
         self.noticed = self.killed.and_then(|killed| {
-            let is_death = |event: &&Value| {
-                event["event"] == "turn_failed" || event["state"] == "crashed"
-            };
+            let is_death =
+                |event: &&Value| event["event"] == "turn_failed" || event["state"] == "crashed";
             let deaths = events.iter().filter(is_death);
             let times = deaths.filter_map(|event| Time::parse(event["at"].as_str()?));
             let first = times.filter(|at| *at >= killed).min()?;

@@ -139,14 +139,17 @@ impl World {
             let note: Value = serde_json::from_slice(&fs::read(note).ok()?).ok()?;
             Pid::from_raw(i32::try_from(note["group"].as_i64()?).ok().filter(|id| *id > 1)?)
         });
-        groups.map(|group| kill_process_group(group, Signal::KILL)).fold(false, |any, k| any | k.is_ok())
+        groups
+            .map(|group| kill_process_group(group, Signal::KILL))
+            .fold(false, |any, k| any | k.is_ok())
     }
 
     /// Writes down what the model was asked, for a person who looks into a home that was kept.
     pub(super) fn keep(&self, exchanges: &[Exchange]) {
         let line = |exchange: &Exchange| {
             let outcome = format!("{:?}", exchange.outcome);
-            let request = json!({ "path": exchange.path, "outcome": outcome, "body": exchange.body });
+            let request =
+                json!({ "path": exchange.path, "outcome": outcome, "body": exchange.body });
             format!("{request}\n")
         };
         let lines: String = exchanges.iter().map(line).collect();
