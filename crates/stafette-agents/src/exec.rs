@@ -72,6 +72,11 @@ pub(crate) async fn run(job: Job, mut link: Link) {
     let mut hearing = Hearing::new(&job, word, native, link.receipts());
     match hearing.listen(&mut group, &mut outputs, &mut link).await {
         Some(Ending::Left(status)) => link.tell(hearing.end(status, &link).await).await,
+        Some(Ending::Hopeless) => {
+            group.end().await;
+            // What it says is the reason.
+            link.tell(hearing.end(ExitStatus::default(), &link).await).await;
+        }
         Some(Ending::Stalled) => {
             group.end().await;
             let failure = crate::stalled(hearing.stall);
@@ -123,6 +128,8 @@ pub(crate) fn with_prompt(job: &Job, words: &[String], prompt: &str) -> Vec<OsSt
 /// The end of a command.
 enum Ending {
     Left(ExitStatus),
+    /// It would only try the same again.
+    Hopeless,
     /// It gave no sign of life for too long, even when it was interrupted.
     Stalled,
 }
@@ -146,6 +153,8 @@ struct Hearing {
     heard_at: Instant,
     /// The time at which it was interrupted, if it has been silent since.
     interrupted: Option<Instant>,
+    /// The time at which it was interrupted last.
+    last_call: Option<Instant>,
 }
 
 impl Hearing {
@@ -168,6 +177,7 @@ impl Hearing {
             pulse: job.pulse.clone(),
             heard_at: Instant::now(),
             interrupted: None,
+            last_call: None,
         }
     }
 
@@ -199,7 +209,12 @@ impl Hearing {
                     wish?;
                 }
                 read = output.read(&mut output_chunk), if !output_ended => match read {
-                    Ok(count @ 1..) => self.hear(&output_chunk[..count], link).await,
+                    Ok(count @ 1..) => {
+                        self.hear(&output_chunk[..count], link).await;
+                        if self.voice.as_ref().is_some_and(Voice::is_hopeless) {
+                            return Some(Ending::Hopeless);
+                        }
+                    }
                     Ok(0) | Err(_) => output_ended = true,
                 },
                 read = errors.read(&mut errors_chunk), if !errors_ended => match read {
@@ -238,9 +253,11 @@ impl Hearing {
         self.interrupted.map_or(self.heard_at + self.stall, |at| at + LAST_CALL)
     }
 
-    /// The end of a command that has exited. One that was interrupted had stalled.
+    /// The end of a command that has exited. One that was interrupted had stalled, whatever it said
+    /// to that.
     fn left(&self, status: ExitStatus) -> Ending {
-        match self.interrupted.is_some() && !status.success() {
+        let was_interrupted = self.last_call.is_some_and(|at| at.elapsed() < LAST_CALL);
+        match was_interrupted && !status.success() {
             true => Ending::Stalled,
             false => Ending::Left(status),
         }
@@ -255,6 +272,7 @@ impl Hearing {
     /// when it prints something.
     async fn interrupt(&mut self, group: &Group, link: &Link) {
         self.interrupted = Some(Instant::now());
+        self.last_call = self.interrupted;
         let code = "AGENT_STALLED".to_owned();
         let quiet = self.stall.as_secs_f32();
         let message = format!("printed nothing for {quiet} s and was interrupted");

@@ -82,6 +82,16 @@ const TICK: Duration = Duration::from_millis(10);
 /// A program that only waits takes less than this part of the time.
 const IDLE: u128 = 10;
 
+/// True if so many ticks in this time are more than a program takes that only waits.
+pub(crate) fn is_work(ticks: u64, time: Duration) -> bool {
+    u128::from(ticks) * TICK.as_millis() * IDLE > time.as_millis()
+}
+
+/// The ticks that the processes of a session have worked, without its leader.
+pub(crate) fn worked_beside(leader: i32) -> u64 {
+    Pid::from_raw(leader).map_or(0, table::worked_beside)
+}
+
 /// The note that a program with many turns has this one: it identifies the program's processes. It
 /// is removed when this is dropped.
 #[derive(Debug)]
@@ -305,8 +315,7 @@ impl Group {
     pub(crate) fn has_worked(&mut self, time: Duration) -> bool {
         let worked = table::worked(self.id);
         let before = std::mem::replace(&mut self.worked, worked);
-        let ticks = u128::from(worked.saturating_sub(before));
-        ticks * TICK.as_millis() * IDLE > time.as_millis()
+        is_work(worked.saturating_sub(before), time)
     }
 
     /// Interrupts all processes of the group, as Ctrl-C in a terminal would.

@@ -80,6 +80,9 @@ pub struct Profile {
     /// The prices of its models, for use when it reports only tokens.
     #[serde(default)]
     pub price: Price,
+    /// The way to point it at the model of a trial.
+    #[serde(default)]
+    pub trial: Trial,
 }
 
 /// The check for whether a program is installed.
@@ -91,6 +94,9 @@ pub struct Detect {
     /// The arguments that make it print its version.
     #[serde(default)]
     pub version: Vec<String>,
+    /// The version with which the profile was proven.
+    #[serde(default)]
+    pub proven: String,
 }
 
 /// The mode with one process for each turn.
@@ -154,6 +160,10 @@ pub struct Pty {
     /// Phrases on its screen that show that it waits for a person's answer.
     #[serde(default)]
     pub asks: Vec<String>,
+    /// Phrases on a line of its screen that show an error that no further attempt helps, such as a
+    /// key that is refused: its turn ends with that line.
+    #[serde(default)]
+    pub hopeless: Vec<String>,
     /// True if only the line of the cursor asks: it leaves the questions before on its screen.
     #[serde(default)]
     pub asks_at_cursor: bool,
@@ -248,6 +258,11 @@ impl Pty {
         screen.iter().rev().map(inner).find(|row| row.starts_with(mark))
     }
 
+    /// True if this line of its screen shows an error that no further attempt helps.
+    pub(crate) fn is_hopeless(&self, line: &str) -> bool {
+        phrase::any(&self.hopeless, line)
+    }
+
     /// True if its screen shows that it waits for a person's answer.
     pub(crate) fn is_asking(&self, screen: &str) -> bool {
         phrase::any(&self.asks, screen)
@@ -260,6 +275,9 @@ impl Pty {
 pub struct Acp {
     /// The program and its arguments.
     pub command: Vec<String>,
+    /// A hint on how to install that program, if it is another one.
+    #[serde(default)]
+    pub install: String,
     /// True if it is to read and write files itself, because it fails when it leaves that to us.
     #[serde(default)]
     pub own_files: bool,
@@ -390,6 +408,17 @@ pub struct Failures {
     pub fatal: Vec<String>,
 }
 
+/// The way to point a program at the model of a trial, in a home that is new. `{model}` stands for
+/// the model's address, `{key}` for a key that it takes.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Trial {
+    /// The environment variables to set.
+    pub env: BTreeMap<String, String>,
+    /// The files to write, by their paths in the home.
+    pub files: BTreeMap<String, String>,
+}
+
 /// A quota is used up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UsedUp {
@@ -427,6 +456,14 @@ impl Profile {
             Runner::Scripted | Runner::External | Runner::A2a => None,
         };
         self.env.set.iter().chain(mode.into_iter().flatten())
+    }
+
+    /// A hint on how to install the program for a runner.
+    pub fn install(&self, runner: Runner) -> &str {
+        match &self.acp {
+            Some(acp) if runner == Runner::Acp && !acp.install.is_empty() => &acp.install,
+            _ => &self.install,
+        }
     }
 
     /// The path of its program, if it is installed.

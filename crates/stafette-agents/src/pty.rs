@@ -11,6 +11,7 @@
 
 mod glance;
 mod menu;
+mod progress;
 mod question;
 mod turn;
 

@@ -53,6 +53,8 @@ pub enum Heard {
         message: String,
         /// True if no further attempt would help.
         fatal: bool,
+        /// True if the turn ends with it.
+        ends: bool,
     },
     /// The program is done.
     Final {
@@ -166,13 +168,17 @@ fn meaning(
 ) {
     let at = |place: &Option<String>| place.as_ref().and_then(|place| value.pointer(place));
     let text = |place: &Option<String>| at(place).and_then(Value::as_str).map(str::to_owned);
-    let message = || text(&rule.message).or_else(|| text(&rule.text)).unwrap_or_default();
+    let sentence = rule.message.as_ref().filter(|message| message.contains(' '));
+    let message = || {
+        let found = sentence.cloned().or_else(|| text(&rule.message));
+        found.or_else(|| text(&rule.text)).unwrap_or_default()
+    };
     let mut complain = |message: String| {
         if let Some(used_up) = profile.used_up(&message, wall) {
             each(Heard::Quota { until: used_up.until, message });
         } else {
             let fatal = rule.fatal || profile.is_fatal(&message);
-            each(Heard::Error { message, fatal });
+            each(Heard::Error { message, fatal, ends: rule.ends });
         }
     };
     match rule.emit {

@@ -1,68 +1,90 @@
-//! The first contact with real agents: each command line with the profile that is shipped, in a home
-//! that is new, hands a piece of work from a builder to a reviewer.
-//!
-//! The builder runs a command, writes a file and hands over with Stafette's tool; the reviewer reads
-//! the file and completes. Nobody prepares anything but the way to the model. What Stafette asks is
-//! counted and answered with yes, as a person would.
+//! The first contact with real agents: `stafette doctor --try`, with each command line as its vendor
+//! publishes it, and nothing else on the search path.
 
 mod agent;
-mod cell;
 
 pub use agent::Agent;
-pub use cell::{Cell, TrialError, Verdict, new_home};
 
-use std::fmt::Write as _;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-/// The way in which Stafette drives an agent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Runner {
-    /// A process for each turn.
-    Exec,
-    /// A terminal that stays.
-    Pty,
-    /// The Agent Client Protocol.
-    Acp,
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::cli::InstallError;
+use crate::tools::{self, ToolError};
+
+/// The reason why agents could not be tried.
+#[derive(Debug, Error)]
+pub enum TrialError {
+    /// An agent could not be installed.
+    #[error(transparent)]
+    Install(#[from] InstallError),
+    /// Node.js could not be installed.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    /// A file could not be written, or a program not be started.
+    #[error("{0}")]
+    System(#[from] io::Error),
+    /// The command did not print what was tried.
+    #[error("`stafette doctor --try` printed no trials: {0}")]
+    Stafette(String),
 }
 
-impl Runner {
-    /// All of them.
-    pub const ALL: [Runner; 3] = [Runner::Exec, Runner::Pty, Runner::Acp];
-
-    /// Returns its name in a workflow.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Runner::Exec => "exec",
-            Runner::Pty => "pty",
-            Runner::Acp => "acp",
+/// Returns `stafette doctor --try`, with these agents on its search path and `home` as the user's
+/// home. Agents for the Agent Client Protocol are only there if `acp` says so.
+///
+/// # Errors
+///
+/// If an agent cannot be installed, or `home` cannot be written.
+pub fn command(
+    stafette: &Path,
+    home: &Path,
+    agents: &[Agent],
+    acp: bool,
+) -> Result<Command, TrialError> {
+    let bin = home.join("bin");
+    fs::create_dir_all(&bin)?;
+    for agent in agents {
+        for program in agent.programs(acp)? {
+            symlink(&program, bin.join(program.file_name().unwrap_or_default()))?;
         }
     }
+    symlink(tools::node_24()?.join("bin/node"), bin.join("node"))?;
+    let user = home.join("user");
+    fs::create_dir_all(&user)?;
+    let mut path: OsString = bin.into_os_string();
+    path.push(":/usr/local/bin:/usr/bin:/bin");
+    let mut command = Command::new(stafette);
+    command.args(["doctor", "--try"]).current_dir(&user).env_clear().stdin(Stdio::null());
+    command.env("PATH", path).env("HOME", user).env("LANG", "C.UTF-8");
+    Ok(command)
 }
 
-/// Returns the table of these verdicts, for people.
-#[must_use]
-pub fn table(verdicts: &[(Cell, Verdict)]) -> String {
-    let mut text = String::from("| agent | runner | complete | questions | time | remarks |\n");
-    text.push_str("|---|---|---|---|---|---|\n");
-    for (cell, verdict) in verdicts {
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} | {:.0} s | {} |",
-            cell.agent.name(),
-            cell.runner.name(),
-            if verdict.is_complete() { "yes" } else { "no" },
-            verdict.questions.len(),
-            verdict.time.as_secs_f32(),
-            verdict.remarks().replace('|', "\\|"),
-        );
+/// Tries an agent in one mode, which needs nothing but `home`; returns the trials as `--json` prints
+/// them.
+///
+/// # Errors
+///
+/// If the agent cannot be installed, or Stafette prints something else.
+pub fn trials(
+    stafette: &Path,
+    home: &Path,
+    agent: Agent,
+    runner: &str,
+    cases: &str,
+) -> Result<Vec<Value>, TrialError> {
+    let mut command = command(stafette, home, &[agent], runner == "acp")?;
+    command.args(["--json", "--only", agent.name(), "--runner", runner, "--case", cases]);
+    let output = command.output()?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    match said["trials"].as_array() {
+        Some(trials) if !trials.is_empty() => Ok(trials.clone()),
+        _ => Err(TrialError::Stafette(text(&output.stdout) + &text(&output.stderr))),
     }
-    let complete = verdicts.iter().filter(|(_, verdict)| verdict.is_complete());
-    let alone = complete.clone().filter(|(_, verdict)| verdict.questions.is_empty()).count();
-    let _ = writeln!(
-        text,
-        "\n{} of {} complete, {alone} with nobody",
-        complete.count(),
-        verdicts.len()
-    );
-    text
 }

@@ -2,6 +2,7 @@
 
 mod changes;
 mod cost;
+mod doctor;
 mod knowledge;
 mod locks;
 mod terminals;
@@ -13,6 +14,7 @@ use clap_complete::Shell;
 
 pub(crate) use changes::{Apply, Changes, ChangesCommand, Diff, Pr, Renew, Undo};
 pub(crate) use cost::{Cost, CostBy};
+pub(crate) use doctor::{Doctor, TrialCase, TrialRunner};
 pub(crate) use knowledge::*;
 pub(crate) use locks::{Lock, LockAction, LockCheck, LockHook, Unlock};
 pub(crate) use terminals::{Attach, Replay, Restart, Send};
@@ -122,7 +124,7 @@ pub(crate) enum Command {
     /// Show everything that this project's stafette.toml can do, and allow it.
     Trust(Trust),
     /// Say what works here and what does not, each with its fix.
-    Doctor,
+    Doctor(Doctor),
     /// Watch a team of scripted agents build, review and fix in a little repository.
     Demo(Demo),
     /// Hand on, answer or report from inside an agent's session.

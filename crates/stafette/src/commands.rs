@@ -154,7 +154,7 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Lock(arguments) => lock::run(&context, arguments).await,
         Command::Unlock(arguments) => lock::unlock(&context, arguments).await,
         Command::Locks => lock::list(&context).await,
-        Command::Doctor => doctor::run(&context).await,
+        Command::Doctor(arguments) => doctor::run(&context, arguments).await,
         Command::Demo(arguments) => demo::run(&context, arguments).await,
         Command::Emit(arguments) => emit::run(&context, arguments).await,
         Command::Up(arguments) => up::run(&context, arguments).await,

@@ -33,6 +33,8 @@ pub(super) struct Voice {
     quota: Option<(Option<Time>, String)>,
     trouble: Option<(String, bool)>,
     ended_badly: bool,
+    /// True if it would only try the same again.
+    is_hopeless: bool,
     last_words: Option<String>,
     in_line: bool,
     /// The tools that the agent was denied, each once.
@@ -61,6 +63,7 @@ impl Voice {
             quota: None,
             trouble: None,
             ended_badly: false,
+            is_hopeless: false,
             denied: BTreeSet::new(),
             denies,
             last_words: None,
@@ -135,7 +138,9 @@ impl Voice {
                     let said = if said.is_empty() { message } else { said };
                     self.quota = Some((known.or(until), said));
                 }
-                Heard::Error { message, fatal } if !message.is_empty() => {
+                Heard::Error { message, fatal, ends } if !message.is_empty() => {
+                    self.ended_badly |= ends;
+                    self.is_hopeless |= ends;
                     let fatal = fatal || self.trouble.as_ref().is_some_and(|(_, fatal)| *fatal);
                     self.trouble = Some((message, fatal));
                 }
@@ -163,6 +168,11 @@ impl Voice {
     /// not run out of one.
     pub(super) fn is_plain(&self) -> bool {
         self.output == Output::Text
+    }
+
+    /// True if its turn has to be ended, because it would only try the same again.
+    pub(super) fn is_hopeless(&self) -> bool {
+        self.is_hopeless
     }
 
     /// True if it streams the activity of its model.

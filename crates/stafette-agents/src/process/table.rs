@@ -93,6 +93,21 @@ pub(super) fn worked(group: Pid) -> u64 {
     members.map(|entry| entry.worked).sum()
 }
 
+/// The ticks that the processes of a session have worked, with their children that have ended and
+/// without the leader.
+#[cfg(target_os = "linux")]
+pub(super) fn worked_beside(leader: Pid) -> u64 {
+    let leader = leader.as_raw_pid();
+    let others = Entry::all().filter(|entry| entry.session == leader && entry.id != leader);
+    others.map(|entry| entry.worked).sum()
+}
+
+/// Always none: not known on this system.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn worked_beside(_: Pid) -> u64 {
+    0
+}
+
 /// Always none: not known on this system.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn worked(_: Pid) -> u64 {

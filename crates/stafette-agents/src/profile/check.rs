@@ -1,6 +1,7 @@
 //! Checks that a profile is valid.
 
 use std::collections::BTreeMap;
+use std::path::{Component, Path};
 
 use stafette_config::{Diagnostic, Spans};
 
@@ -68,8 +69,15 @@ pub(super) fn check(profile: &Profile, spans: &Spans) -> Vec<Diagnostic> {
             add(&format!("/env/pass/{index}"), format!("`{name}` cannot name a variable"));
         }
     }
-    let sets: [(&str, Option<&BTreeMap<String, String>>); 5] = [
+    for path in profile.trial.files.keys() {
+        let inside = |part: Component| matches!(part, Component::Normal(_));
+        if !Path::new(path).components().all(inside) {
+            add(&format!("/trial/files/{path}"), "it is not a path in the home".into());
+        }
+    }
+    let sets: [(&str, Option<&BTreeMap<String, String>>); 6] = [
         ("/env/set", Some(&profile.env.set)),
+        ("/trial/env", Some(&profile.trial.env)),
         ("/exec/env", profile.exec.as_ref().map(|mode| &mode.env)),
         ("/pty/env", profile.pty.as_ref().map(|mode| &mode.env)),
         ("/acp/env", profile.acp.as_ref().map(|mode| &mode.env)),

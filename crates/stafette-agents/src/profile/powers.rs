@@ -18,7 +18,7 @@ impl Profile {
             title: _,
             // A hint for people.
             install: _,
-            detect: Detect { program, version },
+            detect: Detect { program, version, proven: _ },
             exec,
             pty,
             acp,
@@ -32,6 +32,8 @@ impl Profile {
             quota: Quota { says: _ },
             failure: Failures { fatal: _ },
             price: _,
+            // Only `doctor --try` uses it, in a home of its own and never for a project's profile.
+            trial: _,
         } = self;
         let mut found = vec![command(place, "detect", &[std::slice::from_ref(program), version])];
         if let Some(Exec { command: words, prompt_via: _, output: _, resume, env }) = exec {
@@ -42,7 +44,7 @@ impl Profile {
         if let Some(pty) = pty {
             found.extend(terminal(place, pty));
         }
-        if let Some(Acp { command: words, own_files: _, env }) = acp {
+        if let Some(Acp { command: words, install: _, own_files: _, env }) = acp {
             found.push(command(place, "acp", &[words]));
             found.extend(variables(place, "acp.env", env));
         }
@@ -76,6 +78,7 @@ fn terminal(place: &str, pty: &Pty) -> Vec<Power> {
         ready: _,
         busy: _,
         asks: _,
+        hopeless: _,
         asks_at_cursor: _,
         dialogs,
         answers: _,

@@ -5,12 +5,13 @@ use std::time::Duration;
 use stafette_core::handoff::Receipt;
 use stafette_core::run::session::SessionState;
 use stafette_core::workflow::ResultFormat;
-use stafette_core::{FailureKind, Usage};
+use stafette_core::{Failure, FailureKind, Usage};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Voice;
 use super::glance::Glance;
+use super::progress::Progress;
 use super::question::{Doubt, Question};
 use crate::harvest::Harvest;
 use crate::process::TurnNote;
@@ -78,6 +79,9 @@ pub(super) struct Turn<'a> {
     /// The time of an interruption, unless the program has continued since.
     interrupted: Option<Instant>,
     printed_at: Instant,
+    progress: Progress,
+    /// The line that shows an error that no further attempt helps.
+    hopeless: Option<String>,
     reported: Option<Instant>,
     /// True if there is output that was not reported.
     unreported: bool,
@@ -136,6 +140,8 @@ impl<'a> Turn<'a> {
             rests: false,
             asked: false,
             printed_at: Instant::now(),
+            progress: Progress::new(),
+            hopeless: None,
             reported: None,
             unreported: false,
         }
@@ -148,6 +154,7 @@ impl<'a> Turn<'a> {
         self.terminal.turn_has_begun();
         self.handed_in = true;
         self.printed_at = Instant::now();
+        self.progress.mark();
         self.receipts.reach(Receipt::Delivered).await;
         Ok(())
     }
@@ -166,6 +173,7 @@ impl<'a> Turn<'a> {
         self.typed = self.input();
         self.terminal.listen();
         self.printed_at = Instant::now();
+        self.progress.mark();
         let sent = self.terminal.submit().await;
         self.refused(sent)?;
         self.presses = 1;
@@ -396,6 +404,7 @@ impl<'a> Turn<'a> {
     async fn answered(&mut self) {
         self.goes_on().await;
         self.printed_at = Instant::now();
+        self.progress.mark();
         self.glanced = false;
     }
 
@@ -435,9 +444,10 @@ impl<'a> Turn<'a> {
             && self.receipts.has(Receipt::Ingested)
             && Glance::is_at_rest(self.job, self.terminal, self.prompt.as_deref());
         let profile = self.job.profile.as_ref().filter(|_| self.close == Close::Open)?;
-        let said = self.terminal.lines(SCREEN_LINES).join("\n");
-        profile.used_up(&said, &Wall::here())?;
-        let failure = profile::named(self.job, FailureKind::Recoverable, said);
+        let (said, wall) = (self.terminal.lines(SCREEN_LINES), Wall::here());
+        let used_up = profile.used_up(&said.join("\n"), &wall)?;
+        let line = said.into_iter().find(|line| profile.used_up(line, &wall).is_some());
+        let failure = Failure::quota(used_up.until, line.unwrap_or_default());
         Some(Signal::Failed { failure, usage: Usage::default() })
     }
 
@@ -478,11 +488,18 @@ impl<'a> Turn<'a> {
             if over.is_some_and(|at| at <= now) {
                 return self.end().await;
             }
-            let stalls = self.printed_at + setup.stall;
+            if let Some(line) = self.hopeless.take() {
+                self.spoiled = true;
+                return Signal::fatal(line, Usage::default());
+            }
+            let stalls = self.progress.at + setup.stall;
             // A program that waits for a person does not stall.
             let may_stall = self.interrupted.is_none() && !self.asked;
             if may_stall && stalls <= now {
-                self.interrupt().await;
+                match self.progress.works(self.terminal.status().pid, setup.stall) {
+                    true => self.progress.mark(),
+                    false => self.interrupt().await,
+                }
             }
             let open = self.close == Close::Open;
             let given_up = self.interrupted.filter(|_| open).map(|at| at + LAST_CALL);
@@ -544,9 +561,10 @@ impl<'a> Turn<'a> {
             self.printed_at = Instant::now();
             self.unreported = true;
             self.glanced = false;
-            // The echo of the interruption, and a prompt after it, are no signs of work.
-            if self.interrupted.is_some_and(|at| at.elapsed() > GRACE) {
-                self.interrupted = None;
+            if self.is_new() {
+                self.progress.mark();
+                // The echo of the interruption, and a prompt after it, are no signs of work.
+                self.interrupted.take_if(|at| at.elapsed() > GRACE);
             }
             // The echo of a key is the terminal's own.
             let unread = !self.receipts.has(Receipt::Ingested) && self.interrupted.is_none();
@@ -557,6 +575,18 @@ impl<'a> Turn<'a> {
         }
         let status = news.status;
         status.over || status.life != self.life || status.exit.is_some()
+    }
+
+    /// True if it printed something new. A program that draws shows more than it says.
+    fn is_new(&mut self) -> bool {
+        if !self.terminal.draws() {
+            return true;
+        }
+        let screen = self.terminal.lines(usize::MAX);
+        let pty = self.job.profile.as_ref().and_then(|profile| profile.pty.as_ref());
+        let line = screen.iter().find(|line| pty.is_some_and(|pty| pty.is_hopeless(line)));
+        self.hopeless = line.map(|line| line.trim().to_owned());
+        self.progress.sees(&screen)
     }
 
     async fn frame(&mut self, sighting: &Sighting) {

@@ -65,7 +65,8 @@ pub struct Rule {
     /// True if the usage is the total so far, and not an addition.
     #[serde(default)]
     pub total: bool,
-    /// The place of the message, for `error` and `quota`.
+    /// The place of the message, for `error` and `quota`, or the message itself when it is a
+    /// sentence.
     #[serde(default)]
     pub message: Option<String>,
     /// The place of the time at which a quota is available again.
@@ -74,6 +75,9 @@ pub struct Rule {
     /// True if no further attempt would help.
     #[serde(default)]
     pub fatal: bool,
+    /// True if the program tries the same again and again: its turn ends with this error.
+    #[serde(default)]
+    pub ends: bool,
     /// The place of the flag for an end with an error, for `final`.
     #[serde(default)]
     pub is_error: Option<String>,
@@ -166,8 +170,9 @@ impl Rule {
         }
         let places = [&self.each, &self.text, &self.id, &self.model, &self.cost, &self.of]
             .into_iter()
-            .chain([&self.message, &self.resets, &self.is_error])
+            .chain([&self.resets, &self.is_error])
             .flatten()
+            .chain(self.message.as_ref().filter(|message| !message.contains(' ')))
             .chain(self.when.keys())
             .chain(self.inside.keys())
             .chain(

@@ -7,7 +7,7 @@ use std::path::Path;
 use stafette_agents::profile::{Library, Profile};
 use stafette_agents::{Job, Signal};
 use stafette_core::workflow::Runner;
-use stafette_core::{Failure, FailureKind, Usage, Usd};
+use stafette_core::{Failure, FailureKind, Millis, Usage, Usd};
 use stafette_testkit::program;
 
 use crate::world::{World, failed, finished, run};
@@ -131,6 +131,33 @@ async fn s5_07_a_missing_login_is_for_a_person() {
         let failure = failed(playing(&world, name, &format!("{name}-login.jsonl"), 1)).await;
         assert_eq!(failure.kind, FailureKind::Fatal, "{name}: {failure:?}");
     }
+}
+
+#[tokio::test]
+async fn b_23_a_program_that_tries_a_refused_key_again_and_again_is_ended() {
+    let world = World::new();
+    let job = playing(&world, "claude", "claude-login.jsonl", 1);
+    let retry = r#"{"type":"system","subtype":"api_retry","attempt":3,"error_status":401,"error":"authentication_failed"}"#;
+    let tries = format!("#!/bin/sh\ncat > prompt\necho '{retry}'\nexec sleep 600\n");
+    program::write(&world.work().join("claude"), &tries).unwrap();
+    let failure = failed(job).await;
+    assert_eq!(failure.kind, FailureKind::Fatal, "{failure:?}");
+    assert!(failure.message.contains("refuses the key"), "{failure:?}");
+}
+
+#[tokio::test]
+async fn b_23_a_program_that_stalled_has_stalled_whatever_it_says_to_the_interruption() {
+    let world = World::new();
+    let mut job = playing(&world, "claude", "claude-login.jsonl", 1);
+    job.agent.stall = Some(Millis(300));
+    let last = r#"{"type":"result","is_error":true,"subtype":"error_during_execution"}"#;
+    let hangs = format!(
+        "#!/bin/sh\ncat > prompt\ntrap \"echo '{}'; exit 1\" INT\nsleep 600 &\nwait $!\n",
+        last.replace('"', "\\\"")
+    );
+    program::write(&world.work().join("claude"), &hangs).unwrap();
+    let failure = failed(job).await;
+    assert!(failure.message.starts_with("said nothing for 0.3 s"), "{failure:?}");
 }
 
 #[tokio::test]

@@ -170,6 +170,18 @@ mod tests {
     }
 
     #[test]
+    fn b_23_every_profile_is_proven_with_the_pinned_version() {
+        let profiles = Path::new(env!("CARGO_MANIFEST_DIR")).join("../stafette-agents/profiles");
+        for Package { name, says, .. } in Package::ALL {
+            // An adapter has no profile of its own.
+            let Ok(profile) = fs::read_to_string(profiles.join(format!("{name}.toml"))) else {
+                continue;
+            };
+            assert!(profile.contains(&format!("proven = \"{says}\"")), "{name}");
+        }
+    }
+
+    #[test]
     fn what_is_there_is_used_and_nothing_is_fetched() {
         let cache = tempfile::tempdir().expect("a folder");
         let folder = cache.path().join(format!("claude-{}", Package::CLAUDE.version));

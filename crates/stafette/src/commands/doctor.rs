@@ -1,9 +1,13 @@
 //! `doctor`: checks what works here and what does not, each with its fix.
 
+mod trial;
+mod version;
+
 use serde_json::json;
-use stafette_agents::profile::{Library, on_path};
+use stafette_agents::profile::{Library, Profile, on_path};
 
 use super::Context;
+use crate::cli;
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::Tone;
@@ -13,7 +17,7 @@ use crate::store::{self, Home};
 use crate::trust;
 
 struct Finding {
-    name: &'static str,
+    name: String,
     good: bool,
     /// True if nothing runs without it.
     needed: bool,
@@ -21,14 +25,19 @@ struct Finding {
     fix: String,
 }
 
-pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, arguments: cli::Doctor) -> Result<Exit, Failure> {
+    if arguments.trial {
+        return trial::run(context, arguments).await;
+    }
     let project = context.project();
     let library = Library::of(project.as_ref().ok().map(|project| project.root.as_path()));
     let mut findings = vec![git(), agents(&library), sandbox()];
+    findings.extend(missing(&library));
+    findings.extend(unproven(&library).await);
     findings.extend(profiles(&library));
     match project {
         Err(failure) => findings.push(Finding {
-            name: "project",
+            name: "project".to_owned(),
             good: false,
             needed: false,
             said: failure.what,
@@ -76,7 +85,7 @@ fn git() -> Finding {
     let output = stafette_engine::git_command().arg("--version").output();
     let said = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     Finding {
-        name: "git",
+        name: "git".to_owned(),
         good: said.is_ok(),
         needed: true,
         said: said.unwrap_or_else(|_| "is not there".to_owned()),
@@ -93,7 +102,7 @@ async fn state(project: &Project) -> Finding {
         (Ok(_), Some(older)) => (false, older.line(), "remove it if it is not yours".to_owned()),
         (Ok(folder), None) => (true, format!("is in {}", folder.display()), String::new()),
     };
-    Finding { name: "state", good, needed: false, said, fix }
+    Finding { name: "state".to_owned(), good, needed: false, said, fix }
 }
 
 fn daemon(up: Result<bool, Failure>) -> Finding {
@@ -102,12 +111,12 @@ fn daemon(up: Result<bool, Failure>) -> Finding {
         Ok(false) => (true, "does not run; it starts when needed".to_owned(), String::new()),
         Err(failure) => (false, failure.what, failure.fix),
     };
-    Finding { name: "daemon", good, needed: true, said, fix }
+    Finding { name: "daemon".to_owned(), good, needed: true, said, fix }
 }
 
 /// What `sandbox = "auto"` and `"strict"` hold on this system: it is tried, and not guessed.
 fn sandbox() -> Finding {
-    let name = "sandbox";
+    let name = "sandbox".to_owned();
     let fix = "use a kernel with Landlock (6.12 or newer) that lets users make namespaces for \
                sandbox = \"strict\"; \"auto\" holds what there is";
     let report = match try_sandbox() {
@@ -143,21 +152,62 @@ fn try_sandbox() -> Result<stafette_sandbox::Report, String> {
 
 fn agents(library: &Library) -> Finding {
     let names: Vec<&str> = library.installed().map(|profile| profile.name.as_str()).collect();
-    let known: Vec<&str> = library
-        .all()
-        .filter(|profile| profile.name != "shell")
-        .map(|profile| profile.title.as_str())
-        .collect();
     Finding {
-        name: "agents",
+        name: "agents".to_owned(),
         good: !names.is_empty(),
         needed: false,
         said: match names.is_empty() {
             true => "none of the known ones is installed; any command can be one".to_owned(),
             false => names.join(", "),
         },
-        fix: format!("install one of {}, or name a command in {WORKFLOW}", known.join(", ")),
+        fix: format!("install one of those below, or name a command in {WORKFLOW}"),
     }
+}
+
+/// The programs that are not installed, each with its package.
+fn missing(library: &Library) -> Option<Finding> {
+    let adapter = |profile: &Profile| {
+        let acp = profile.acp.as_ref().filter(|acp| !acp.install.is_empty())?;
+        on_path(acp.command.first()?).is_none().then(|| acp.install.clone())
+    };
+    let lines = library.all().filter(|profile| profile.name != "shell").filter_map(|profile| {
+        let (name, install) = match profile.program() {
+            None => (profile.title.clone(), profile.install.clone()),
+            Some(_) => (format!("{} with ACP", profile.title), adapter(profile)?),
+        };
+        (!install.is_empty()).then_some((name, install))
+    });
+    let (names, packages): (Vec<String>, Vec<String>) =
+        lines.map(|(name, install)| (name.clone(), format!("{name}: {install}"))).unzip();
+    (!names.is_empty()).then(|| Finding {
+        name: "missing".to_owned(),
+        good: false,
+        needed: false,
+        said: format!("not installed: {}", names.join(", ")),
+        fix: format!("install what you want to use\n      {}", packages.join("\n      ")),
+    })
+}
+
+/// The programs of another version than that with which their profile was proven.
+async fn unproven(library: &Library) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    // A project's profile may name any command, and nobody has trusted it here.
+    let own = library.installed().filter(|profile| library.file(&profile.name).is_none());
+    for profile in own {
+        let proven = &profile.detect.proven;
+        let Some(version) = version::of(profile).await else { continue };
+        if proven.is_empty() || version == *proven {
+            continue;
+        }
+        findings.push(Finding {
+            name: profile.name.clone(),
+            good: false,
+            needed: false,
+            said: format!("is version {version}; its profile was proven with {proven}"),
+            fix: format!("see whether it works: stafette doctor --try --only {}", profile.name),
+        });
+    }
+    findings
 }
 
 /// A profile that cannot be read is worth a finding: its agents will not start.
@@ -165,7 +215,7 @@ fn profiles(library: &Library) -> Option<Finding> {
     let broken = library.broken().first()?;
     let what = broken.mistakes.first().map(|mistake| mistake.message.as_str()).unwrap_or_default();
     Some(Finding {
-        name: "profiles",
+        name: "profiles".to_owned(),
         good: false,
         needed: true,
         said: format!("{} is no profile: {what}", broken.path.display()),
@@ -178,7 +228,7 @@ fn profiles(library: &Library) -> Option<Finding> {
 async fn knowledge(client: &Client) -> Option<Finding> {
     let troubles = super::knowledge::troubles(client).await;
     (!troubles.is_empty()).then(|| Finding {
-        name: "knowledge",
+        name: "knowledge".to_owned(),
         good: false,
         needed: false,
         said: troubles.join("; "),
@@ -219,7 +269,7 @@ fn workflow(project: &crate::project::Project) -> Finding {
             }
         }
     };
-    Finding { name: "workflow", good, needed: true, said, fix }
+    Finding { name: "workflow".to_owned(), good, needed: true, said, fix }
 }
 
 /// Events that an older version wrote have no checksum.
@@ -243,7 +293,7 @@ async fn store(project: &crate::project::Project) -> Finding {
     };
     match looked.await {
         Ok(health) => Finding {
-            name: "store",
+            name: "store".to_owned(),
             good: health.is_sound(),
             needed: true,
             said: match health.is_sound() {
@@ -259,7 +309,7 @@ async fn store(project: &crate::project::Project) -> Finding {
             fix: Home::of(project).map_or(String::new(), |home| home.mend()),
         },
         Err(failure) => Finding {
-            name: "store",
+            name: "store".to_owned(),
             good: false,
             needed: true,
             said: format!("{}: {}", failure.what, failure.why),

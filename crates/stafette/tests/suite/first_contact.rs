@@ -1,49 +1,67 @@
-//! Claude Code and Codex themselves, as a new user has them: the profiles that are shipped, a home that
-//! trusts nothing, worktrees, and nobody who has prepared anything but the way to the model.
+//! `doctor --try`: Claude Code and Codex themselves, as a new user has them, with the profiles that are
+//! shipped, a home that trusts nothing, worktrees, and nobody who has prepared anything.
 
-use std::time::Duration;
+use std::fs;
 
-use stafette_testkit::matrix::{Agent, Cell, Runner, Verdict, new_home};
+use serde_json::{Value, json};
+use stafette_testkit::matrix::{Agent, trials};
 use stafette_testkit::tools;
 
-use crate::world::program;
+use crate::world::{World, program};
 
-/// Longer than it takes on a machine that does much else.
-const LIMIT: Duration = Duration::from_secs(180);
-
-fn meet(agent: Agent, runner: Runner) -> Verdict {
+/// Tries an agent in one mode, and looks at what is left in the user's home.
+fn tried(agent: Agent, runner: &str, cases: &str) -> Vec<Value> {
     tools::debian("bwrap", "bubblewrap").expect("bubblewrap");
-    let folder = new_home().expect("a folder");
-    let home = folder.path().canonicalize().expect("a folder");
-    let verdict = Cell { agent, runner }.run(program().as_ref(), &home, LIMIT);
-    verdict.unwrap_or_else(|error| panic!("{agent:?}, {runner:?}: {error}"))
+    let folder = tempfile::tempdir().expect("a folder");
+    let trials = trials(program().as_ref(), folder.path(), agent, runner, cases);
+    let trials = trials.unwrap_or_else(|error| panic!("{agent:?}, {runner}: {error}"));
+    let left = fs::read_dir(folder.path().join("user")).expect("the user's home");
+    assert_eq!(left.count(), 0, "{agent:?}, {runner}: the user's home is as it was");
+    for trial in &trials {
+        assert_eq!(trial["version"], trial["proven"], "the version that is pinned");
+        assert_eq!(trial["ok"], true, "{trial:#}");
+    }
+    trials
 }
 
 #[test]
 fn b_23_claude_code_asks_once_before_it_runs_a_command_and_that_is_in_the_inbox() {
-    for (runner, question) in
-        [(Runner::Pty, "Do you want to proceed?"), (Runner::Acp, "sh ./check.sh")]
-    {
-        let verdict = meet(Agent::Claude, runner);
-        assert!(verdict.is_complete(), "{runner:?}: {verdict:?}");
-        assert_eq!(verdict.questions, [question], "{runner:?}: our own tools do not ask");
+    for (runner, question) in [("pty", "Do you want to proceed?"), ("acp", "sh ./check.sh")] {
+        let trial = &tried(Agent::Claude, runner, "handoff")[0];
+        assert_eq!(trial["asks"], json!([question]), "{runner}: our own tools do not ask");
+        assert!(trial["ran"] == true && trial["edited"] == true, "{trial:#}");
     }
 }
 
 #[test]
 fn b_23_claude_code_without_a_terminal_tells_what_it_was_denied() {
-    let verdict = meet(Agent::Claude, Runner::Exec);
-    assert_eq!(verdict.status, "succeeded", "{verdict:?}");
-    assert!(verdict.edited && verdict.handed_over && !verdict.ran, "{verdict:?}");
-    let denied = |alert: &String| alert.contains("PERMISSION_DENIED was denied Bash");
-    assert!(verdict.alerts.iter().any(denied), "{verdict:?}");
+    let trial = &tried(Agent::Claude, "exec", "handoff")[0];
+    assert!(trial["edited"] == true && trial["ran"] == false, "{trial:#}");
+    let alerts = trial["alerts"].to_string();
+    assert!(alerts.contains("PERMISSION_DENIED was denied Bash"), "{trial:#}");
 }
 
 #[test]
 fn b_23_codex_works_at_first_contact_with_nobody() {
-    for runner in Runner::ALL {
-        let verdict = meet(Agent::Codex, runner);
-        assert!(verdict.is_complete(), "{runner:?}: {verdict:?}");
-        assert_eq!(verdict.questions, Vec::<String>::new(), "{runner:?}: {verdict:?}");
+    for runner in ["exec", "pty", "acp"] {
+        let trial = &tried(Agent::Codex, runner, "handoff")[0];
+        assert!(trial["ran"] == true && trial["edited"] == true, "{trial:#}");
+        assert_eq!(trial["asks"], json!([]), "{runner}: {trial:#}");
     }
+}
+
+#[test]
+fn b_23_an_agent_that_is_not_installed_is_named_with_its_package() {
+    let world = World::new();
+    let env = [("PATH", "/usr/bin:/bin")];
+    let said = world.run_with(&["doctor", "--try", "--only", "claude", "--json"], b"", &env).ok();
+    let missing = &said.json()["not_installed"];
+    assert_eq!(missing[0]["install"], "npm install -g @anthropic-ai/claude-code");
+    let adapter = "npm install -g @agentclientprotocol/claude-agent-acp";
+    assert_eq!((&missing[2]["runner"], &missing[2]["install"]), (&json!("acp"), &json!(adapter)));
+    let said = world.run_with(&["doctor"], b"", &env);
+    assert!(said.out.contains("npm install -g @openai/codex"), "{said:?}");
+    let said = world.run_with(&["doctor", "--try", "--only", "nobody"], b"", &env);
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("choose from claude, codex"), "{said:?}");
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::ask::{Ask, Conversation, Dialect, Message, list, texts, word};
 use super::script::{Act, Reply, Usage};
 use super::toolbox;
-use super::wire::{Answer, call, pieces};
+use super::wire::{self, Answer, call, pieces};
 
 /// Reads a request. Some agents of this dialect have no tools, so only the script can tell what is an
 /// aside.
@@ -36,7 +36,8 @@ pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
     let (delta, reason) = match &reply.act {
         Act::Limited { resets_at } => return limited(*resets_at),
         Act::Broken { status } => {
-            return failure(*status, "server_error", "The script says that this fails.");
+            let (kind, message) = wire::openai_error(*status);
+            return failure(*status, kind, message);
         }
         Act::Stall => {
             let first = chunk(ask, number, &json!({ "role": "assistant", "content": "" }), None);

@@ -47,7 +47,12 @@ pub(super) fn answer(ask: &Ask, reply: &Reply) -> Answer {
             return failure(429, "RESOURCE_EXHAUSTED", "You exceeded your current quota.");
         }
         Act::Broken { status } => {
-            return failure(*status, "INTERNAL", "The script says that this fails.");
+            let (kind, message) = match *status {
+                401 => ("UNAUTHENTICATED", "API key not valid. Please pass a valid API key."),
+                529 => ("UNAVAILABLE", "The model is overloaded. Please try again later."),
+                _ => ("INTERNAL", "The script says that this fails."),
+            };
+            return failure(*status, kind, message);
         }
         Act::Stall => {
             let first = event(&chunk(ask, &json!({ "text": "" }), None));

@@ -48,7 +48,12 @@ pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
     let content = match &reply.act {
         Act::Limited { resets_at } => return limited(*resets_at),
         Act::Broken { status } => {
-            return failure(*status, "api_error", "The script says that this fails.");
+            let (kind, message) = match *status {
+                401 => ("authentication_error", "invalid x-api-key"),
+                529 => ("overloaded_error", "Overloaded"),
+                _ => ("api_error", "The script says that this fails."),
+            };
+            return failure(*status, kind, message);
         }
         Act::Stall => {
             return Answer::Stream { events: vec![start(ask, number, &usage)], open: true };

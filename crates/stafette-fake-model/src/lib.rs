@@ -1,4 +1,7 @@
-//! A model server on loopback that answers by a script.
+//! A model server on loopback that answers by a script, in the dialects of the agents' vendors.
+//!
+//! Invariants: it listens on loopback only. It answers only by its script, and records every request.
+//! An agent that runs in circles comes to an end.
 
 mod ask;
 mod completions;
@@ -150,7 +153,11 @@ async fn handle(State(mind): State<Arc<Mind>>, request: Request) -> Response<Bod
     let (parts, body) = request.into_parts();
     let bytes = axum::body::to_bytes(body, BODY).await.unwrap_or_default();
     let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    let path = parts.uri.path();
+    // A request to lead on to another server names that instead of a path.
+    let path = match parts.uri.authority() {
+        Some(server) if parts.method == Method::CONNECT => server.as_str(),
+        _ => parts.uri.path(),
+    };
     let session =
         SESSIONS.iter().find_map(|name| Some(parts.headers.get(*name)?.to_str().ok()?.to_owned()));
     let ask = match (&parts.method, path) {

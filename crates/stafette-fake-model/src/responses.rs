@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::ask::{Ask, Conversation, Dialect, Message, list, texts, word};
 use super::script::{Act, Reply, Usage};
-use super::wire::{Answer, call, event, pieces};
+use super::wire::{self, Answer, call, event, pieces};
 
 /// Reads a request in this dialect.
 pub(super) fn ask(body: &Value, session: Option<String>) -> Ask {
@@ -75,7 +75,8 @@ pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
     let item = match &reply.act {
         Act::Limited { resets_at } => return limited(*resets_at),
         Act::Broken { status } => {
-            return failure(*status, "server_error", "The script says that this fails.");
+            let (kind, message) = wire::openai_error(*status);
+            return failure(*status, kind, message);
         }
         Act::Stall => return Answer::Stream { events: vec![created(&id)], open: true },
         Act::Text(text) => spoken(number, text),

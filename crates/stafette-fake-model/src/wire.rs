@@ -85,6 +85,15 @@ pub(super) fn offered<'a>(ask: &'a Ask, server: &str, tool: &str) -> Option<&'a 
     ask.tools.iter().find(|name| ends.iter().any(|end| name.ends_with(end)))
 }
 
+/// Returns the type and the message with which OpenAI's servers fail.
+pub(super) fn openai_error(status: u16) -> (&'static str, &'static str) {
+    match status {
+        401 => ("invalid_request_error", "Incorrect API key provided."),
+        529 => ("server_error", "The server is overloaded. Please try again later."),
+        _ => ("server_error", "The script says that this fails."),
+    }
+}
+
 /// Splits a text into the pieces in which it is streamed.
 pub(super) fn pieces(text: &str) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();

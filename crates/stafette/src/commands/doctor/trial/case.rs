@@ -1,0 +1,157 @@
+//! What is tried: what the model says, what the workflow sets, and what has to come of it.
+
+use std::fmt::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use stafette_agents::profile::Profile;
+use stafette_core::workflow::Runner;
+use stafette_fake_model::{Reply, Rule, Script};
+
+use super::verdict::Verdict;
+use crate::cli::{TrialCase, TrialRunner};
+
+/// The prompt of the agent that begins.
+pub(super) const BUILDER: &str = "You build.";
+
+/// The prompt of the agent that it hands to.
+pub(super) const REVIEWER: &str = "You review.";
+
+/// The text that the builder writes and the reviewer has to find.
+pub(super) const GREETING: &str = "Hello from the builder";
+
+/// The text that the builder's command prints.
+pub(super) const CHECKED: &str = "all checks pass";
+
+/// The seconds without a sign of life after which an agent that hangs is ended.
+const STALL: u64 = 20;
+
+/// The seconds until a quota that is used up is available again.
+const RESET: u64 = 2 * 60 * 60;
+
+impl TrialRunner {
+    /// All modes.
+    pub(super) const ALL: [TrialRunner; 3] =
+        [TrialRunner::Exec, TrialRunner::Pty, TrialRunner::Acp];
+
+    pub(super) fn runner(self) -> Runner {
+        match self {
+            TrialRunner::Exec => Runner::Exec,
+            TrialRunner::Pty => Runner::Pty,
+            TrialRunner::Acp => Runner::Acp,
+        }
+    }
+}
+
+impl TrialCase {
+    /// What the model says to an agent with this profile.
+    pub(super) fn script(self, profile: &Profile, runner: TrialRunner) -> Script {
+        let builder = || Rule::when(BUILDER);
+        let before = match self {
+            TrialCase::Handoff | TrialCase::Frame => None,
+            TrialCase::Kill | TrialCase::Hang => Some(builder().once().then(Reply::stall())),
+            TrialCase::Limit => Some(builder().then(Reply::limited(now() + RESET))),
+            TrialCase::Overload => Some(builder().times(2).then(Reply::broken(529))),
+            TrialCase::Key => Some(builder().then(Reply::broken(401))),
+        };
+        // Without our tools an agent can only print frames, and may have no tools at all.
+        if profile.mcp.is_none() && runner != TrialRunner::Acp {
+            return plain(before);
+        }
+        let tool = |name: &str, signal: &str, input: Value| {
+            let text = format!("<<<ODEI:{signal}:{input}>>>\n");
+            match self {
+                TrialCase::Frame => Reply::text(text),
+                _ => Reply::mcp("stafette", name, input).or_text(text),
+            }
+        };
+        let to_reviewer = json!({ "to": "reviewer", "summary": "See greeting.txt" });
+        let good = json!({ "status": "resolved", "summary": "The greeting is good" });
+        let script = before.into_iter().fold(Script::new(), Script::rule);
+        script
+            .rule(
+                builder()
+                    .then(Reply::shell("sh ./check.sh"))
+                    .then(Reply::write("{folder}/greeting.txt", format!("{GREETING}\n")))
+                    .then(tool("handoff", "HANDOFF", to_reviewer))
+                    .then(Reply::text("The greeting is written and handed over.")),
+            )
+            .rule(
+                Rule::when(REVIEWER)
+                    .then(Reply::shell("cat greeting.txt").or_read("{folder}/greeting.txt"))
+                    .then(tool("complete", "RESULT", good))
+                    .then(Reply::text("The greeting is good.")),
+            )
+    }
+
+    /// The project's workflow.
+    pub(super) fn workflow(self, profile: &Profile, runner: TrialRunner) -> String {
+        let mut text =
+            "[workflow]\nname = \"pair\"\nentry = \"builder\"\nworktrees = true\n".to_owned();
+        if self == TrialCase::Frame {
+            text.push_str("trust_bare_frames = true\n");
+        }
+        for (name, prompt) in [("builder", BUILDER), ("reviewer", REVIEWER)] {
+            let (runner, profile) = (runner.name(), &profile.name);
+            let _ = write!(
+                text,
+                "\n[agents.{name}]\nrunner = \"{runner}\"\nprofile = \"{profile}\"\n\
+                 prompt = \"{prompt}\"\n"
+            );
+            if self == TrialCase::Hang {
+                let _ = writeln!(text, "stall = \"{STALL}s\"");
+            }
+        }
+        text + "\n[[routes]]\nfrom = \"builder\"\nto = \"reviewer\"\n"
+    }
+
+    /// True if no more is to be seen.
+    pub(super) fn is_over(self, verdict: &Verdict) -> bool {
+        match self {
+            TrialCase::Limit => verdict.parked,
+            TrialCase::Key => !verdict.failures_asked.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// What is missing; `None` if all is as it has to be.
+    pub(super) fn missing(self, verdict: &Verdict) -> Option<String> {
+        let unless = |good: bool, what: &str| (!good).then(|| what.to_owned());
+        let none_spent = || unless(verdict.retries == 0, "attempts were spent");
+        match self {
+            TrialCase::Limit => unless(verdict.parked, "not parked").or_else(none_spent),
+            TrialCase::Key => {
+                unless(!verdict.failures_asked.is_empty(), "no person was told").or_else(none_spent)
+            }
+            _ if !verdict.ready => Some("its model was never asked".to_owned()),
+            _ if !verdict.handed_over => Some("no handoff".to_owned()),
+            _ if verdict.status != "succeeded" => Some(format!("the run is {}", verdict.status)),
+            TrialCase::Hang => {
+                let is_stall = |failure: &String| failure.contains("said nothing for");
+                unless(verdict.failures.iter().any(is_stall), "no stall was detected")
+            }
+            TrialCase::Kill => unless(verdict.noticed.is_some(), "its death was not noticed"),
+            TrialCase::Handoff | TrialCase::Frame | TrialCase::Overload => None,
+        }
+    }
+}
+
+/// The same work for an agent that edits and runs what its model writes down.
+fn plain(before: Option<Rule>) -> Script {
+    let message = Rule::when("").told("commit messages").then(Reply::text("feat: greet the user"));
+    let script = before.into_iter().fold(Script::new(), Script::rule).rule(message);
+    script
+        .rule(Rule::when(BUILDER).then(Reply::text(format!(
+            "greeting.txt\n```\n<<<<<<< SEARCH\n=======\n{GREETING}\n>>>>>>> REPLACE\n```\n\n\
+             ```bash\nsh ./check.sh\n```\n\n\
+             <<<ODEI:HANDOFF:{{\"to\":\"reviewer\",\"summary\":\"See greeting.txt\"}}>>>\n"
+        ))))
+        .rule(Rule::when(REVIEWER).then(Reply::text(
+            "```bash\ncat greeting.txt\n```\n\n\
+             <<<ODEI:RESULT:{\"status\":\"resolved\",\"summary\":\"The greeting is good\"}>>>\n",
+        )))
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,165 @@
+//! What came of a trial.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use stafette_core::Time;
+use stafette_fake_model::Exchange;
+
+use super::case::{BUILDER, CHECKED, GREETING, REVIEWER};
+
+/// The outcome of a trial, as far as it is known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Verdict {
+    /// The status of the run.
+    pub(super) status: String,
+    /// True if the builder's prompt has reached its model.
+    pub(super) ready: bool,
+    /// The time from the start of the run until then.
+    pub(super) ready_after: Duration,
+    /// True if the builder's command ran and its model saw the output.
+    pub(super) ran: bool,
+    /// True if the reviewer found what the builder wrote.
+    pub(super) edited: bool,
+    /// True if the reviewer got the handoff.
+    pub(super) handed_over: bool,
+    /// The questions that came into the inbox.
+    pub(super) asked: Vec<String>,
+    /// Those of them that are about a failure.
+    pub(super) failures_asked: Vec<String>,
+    /// The alerts of the run, and what was refused.
+    pub(super) alerts: Vec<String>,
+    /// Why turns failed.
+    pub(super) failures: Vec<String>,
+    /// True if the work waits for a quota.
+    pub(super) parked: bool,
+    /// The attempts after the first.
+    pub(super) retries: u64,
+    /// When its processes were killed.
+    pub(super) killed: Option<Time>,
+    /// The time from then until their death was on record.
+    pub(super) noticed: Option<Duration>,
+    /// The requests that the model had no answer for.
+    pub(super) surprises: Vec<String>,
+    /// The servers elsewhere that were asked for, and refused.
+    pub(super) outside: Vec<String>,
+    pub(super) tokens: u64,
+    pub(super) cost: String,
+    /// The time from the start of the run to its end.
+    pub(super) time: Duration,
+}
+
+impl Verdict {
+    /// Reads what the model was told, at this time of the run.
+    pub(super) fn read(&mut self, exchanges: &[Exchange], since: Duration) {
+        let tells = |prompt: &str, text: &str| {
+            exchanges.iter().any(|exchange| {
+                let ask = exchange.ask.as_ref().filter(|ask| ask.prompt.contains(prompt));
+                ask.is_some() && exchange.body.to_string().contains(text)
+            })
+        };
+        if !self.ready && tells(BUILDER, BUILDER) {
+            self.ready = true;
+            self.ready_after = since;
+        }
+        self.ran = tells(BUILDER, CHECKED);
+        self.handed_over = tells(REVIEWER, REVIEWER);
+        self.edited = tells(REVIEWER, GREETING);
+        let is_outside = |exchange: &&Exchange| exchange.method == "CONNECT";
+        let (outside, inside): (Vec<&Exchange>, Vec<&Exchange>) =
+            exchanges.iter().filter(|exchange| exchange.is_surprise()).partition(is_outside);
+        self.outside = sorted(outside.iter().map(|exchange| exchange.path.clone()));
+        let named = |exchange: &&Exchange| format!("{} {}", exchange.method, exchange.path);
+        self.surprises = sorted(inside.iter().map(named));
+    }
+
+    /// Reads the run as `status --json` has it.
+    pub(super) fn read_run(&mut self, run: &Value) {
+        self.status = run["status"].as_str().unwrap_or_default().to_owned();
+        self.retries = run.pointer("/tally/retries").and_then(Value::as_u64).unwrap_or(0);
+        let spent = &run["purse"]["spent"];
+        self.tokens = spent["tokens"].as_u64().unwrap_or(0);
+        self.cost = match &spent["money"] {
+            Value::String(text) => text.clone(),
+            Value::Null => String::new(),
+            number => number.to_string(),
+        };
+    }
+
+    /// Reads the events of the run.
+    pub(super) fn read_events(&mut self, events: &[Value]) {
+        let all = |names: &[&str], places: &[&str]| -> Vec<String> {
+            let wanted =
+                events.iter().filter(|e| names.contains(&e["event"].as_str().unwrap_or("")));
+            let words = |event: &Value| {
+                let part = |place: &&str| Some(event.pointer(place)?.as_str()?.to_owned());
+                places.iter().filter_map(part).collect::<Vec<_>>().join(" ")
+            };
+            let mut found: Vec<String> = wanted.map(words).collect();
+            found.dedup();
+            found
+        };
+        self.alerts = all(&["alert_raised"], &["/code", "/message"]);
+        self.alerts.extend(all(&["handoff_refused"], &["/refusal", "/refusal/code"]));
+        self.failures = all(&["turn_failed"], &["/failure/message"]);
+        self.noticed = self.killed.and_then(|killed| {
+            let is_death =
+                |event: &&Value| event["event"] == "turn_failed" || event["state"] == "crashed";
+            let deaths = events.iter().filter(is_death);
+            let times = deaths.filter_map(|event| Time::parse(event["at"].as_str()?));
+            let first = times.filter(|at| *at >= killed).min()?;
+            u64::try_from(first.0 - killed.0).ok().map(Duration::from_millis)
+        });
+        self.parked = events.iter().any(|event| event["event"] == "handoff_parked");
+    }
+
+    /// What there is to say besides, on one line.
+    pub(super) fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.handed_over {
+            remarks.extend((!self.ran).then(|| "its command did not run".to_owned()));
+            remarks.extend((!self.edited).then(|| "its edit was not found".to_owned()));
+        }
+        if let Some(noticed) = self.noticed {
+            remarks.push(format!("its death was noticed after {:.1} s", noticed.as_secs_f32()));
+        }
+        remarks.extend(self.asked.iter().map(|question| format!("asked: {question}")));
+        remarks.extend(self.failures.iter().map(|failure| format!("failed: {failure}")));
+        remarks.extend(self.alerts.iter().cloned());
+        remarks.extend(self.surprises.iter().map(|what| format!("unexpected request: {what}")));
+        if !self.outside.is_empty() {
+            remarks.push(format!("refused the network: {}", self.outside.join(", ")));
+        }
+        let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        remarks.into_iter().map(one_line).collect()
+    }
+
+    /// The same for programs.
+    pub(super) fn json(&self) -> Value {
+        let seconds = |time: Duration| (time.as_secs_f64() * 10.0).round() / 10.0;
+        json!({
+            "status": self.status,
+            "ready": self.ready.then(|| seconds(self.ready_after)),
+            "ran": self.ran,
+            "edited": self.edited,
+            "handoff": self.handed_over,
+            "asks": self.asked,
+            "alerts": self.alerts,
+            "failures": self.failures,
+            "parked": self.parked,
+            "retries": self.retries,
+            "noticed": self.noticed.map(seconds),
+            "unexpected": self.surprises,
+            "outside": self.outside,
+            "tokens": self.tokens,
+            "cost": self.cost,
+            "seconds": seconds(self.time),
+        })
+    }
+}
+
+/// The texts in order, each once.
+fn sorted(texts: impl Iterator<Item = String>) -> Vec<String> {
+    texts.collect::<BTreeSet<_>>().into_iter().collect()
+}
