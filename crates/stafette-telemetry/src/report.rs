@@ -47,7 +47,7 @@ pub fn page(run: RunId, events: &[Stored], diff: Option<&str>, sets: &[Set]) -> 
 
 fn head(page: &mut Page, run: RunId, told: &Gathered) {
     page.raw("<h1>").text(&told.request).raw("</h1>\n<dl>\n");
-    let spent = format!("{}, {} tokens", told.spent.money, told.spent.tokens);
+    let spent = format!("{}, {} tokens", told.spent.cost_and_unknown(), told.spent.count());
     let status = match told.why.is_empty() {
         true => told.status.clone(),
         false => format!("{}: {}", told.status, told.why),

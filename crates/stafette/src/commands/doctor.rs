@@ -1,7 +1,7 @@
 //! `doctor`: checks what works here and what does not, each with its fix.
 
 use serde_json::json;
-use stafette_agents::profile::{Library, on_path};
+use stafette_agents::profile::{Library, UNSEEN_FIX, on_path, unseen};
 
 use super::Context;
 use crate::client::Client;
@@ -36,6 +36,7 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
         }),
         Ok(project) => {
             findings.push(workflow(&project));
+            findings.extend(budget(&project));
             findings.push(state(&project).await);
             findings.push(store(&project).await);
             let client = project.socket().map(|socket| Client::new(&socket));
@@ -220,6 +221,15 @@ fn workflow(project: &crate::project::Project) -> Finding {
         }
     };
     Finding { name: "workflow", good, needed: true, said, fix }
+}
+
+/// Finds agents whose cost the budget does not see.
+fn budget(project: &Project) -> Option<Finding> {
+    let loaded = project.load().ok()?;
+    let library = project.profiles();
+    let said = unseen(&loaded.workflow, |name| library.get(name))?;
+    let fix = UNSEEN_FIX.to_owned();
+    Some(Finding { name: "budget", good: false, needed: false, said, fix })
 }
 
 /// Events that an older version wrote have no checksum.

@@ -67,7 +67,7 @@ fn b_05_when_time_is_up_the_turn_that_is_out_is_the_last() {
 fn b_05_tokens_are_a_budget_too() {
     let mut story = Story::new(&ONE_AGENT.replace("1usd\"", "1usd\", tokens = 1000"));
     let mut spend = |number: u32, to: &str| {
-        let usage = crate::Usage { tokens: 300, money: Usd(0) };
+        let usage = crate::Usage::exactly(300, Usd(0));
         story.ends(h(number), TurnResult { offers: vec![pass(to)], usage, ..done() });
     };
     for (number, to) in [(1, "twin"), (2, "solo"), (3, "twin")] {
