@@ -199,6 +199,16 @@ impl Usage {
     }
 }
 
+impl Add for Unknown {
+    type Output = Unknown;
+    fn add(self, other: Unknown) -> Unknown {
+        Unknown {
+            tokens: self.tokens.saturating_add(other.tokens),
+            money: self.money.saturating_add(other.money),
+        }
+    }
+}
+
 impl Add for Usage {
     type Output = Usage;
     fn add(self, other: Usage) -> Usage {
@@ -207,10 +217,7 @@ impl Add for Usage {
             tokens: self.tokens.saturating_add(other.tokens),
             money: sum(self.money, other.money),
             estimated: sum(self.estimated, other.estimated),
-            unknown: Unknown {
-                tokens: self.unknown.tokens.saturating_add(other.unknown.tokens),
-                money: self.unknown.money.saturating_add(other.unknown.money),
-            },
+            unknown: self.unknown + other.unknown,
         }
     }
 }

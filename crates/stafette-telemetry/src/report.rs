@@ -7,7 +7,7 @@ mod timeline;
 use std::fmt::Write as _;
 
 use stafette_core::clean::shown;
-use stafette_core::{Millis, RunId, Time};
+use stafette_core::{Millis, RunId, Time, Usage, Usd};
 use stafette_engine::Stored;
 
 use gather::{Gathered, Row};
@@ -90,12 +90,14 @@ fn costs(page: &mut Page, told: &Gathered) {
     page.raw("<h2>Cost</h2>\n");
     page.table(&["Agent", "Turns", "Time", "Tokens", "Money"], |page| {
         for (agent, cost) in &told.costs {
+            let unknown = cost.unknown;
+            let used = Usage { unknown, ..Usage::exactly(cost.tokens, Usd(cost.micro_usd)) };
             page.row(&[
                 agent,
                 &cost.turns.to_string(),
                 &span(Millis(cost.time_ms)),
-                &cost.tokens.to_string(),
-                &stafette_core::Usd(cost.micro_usd).to_string(),
+                &used.count(),
+                &used.cost(),
             ]);
         }
     });

@@ -42,16 +42,19 @@ impl Runner {
 /// Returns the table of these verdicts, for people.
 #[must_use]
 pub fn table(verdicts: &[(Cell, Verdict)]) -> String {
-    let mut text = String::from("| agent | runner | complete | questions | time | remarks |\n");
-    text.push_str("|---|---|---|---|---|---|\n");
+    let mut text =
+        String::from("| agent | runner | complete | questions | tokens | time | remarks |\n");
+    text.push_str("|---|---|---|---|---|---|---|\n");
     for (cell, verdict) in verdicts {
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {:.0} s | {} |",
+            "| {} | {} | {} | {} | {} of {} | {:.0} s | {} |",
             cell.agent.name(),
             cell.runner.name(),
             if verdict.is_complete() { "yes" } else { "no" },
             verdict.questions.len(),
+            verdict.spent.map_or_else(|| "?".to_owned(), |spent| spent.to_string()),
+            verdict.answered,
             verdict.time.as_secs_f32(),
             verdict.remarks().replace('|', "\\|"),
         );

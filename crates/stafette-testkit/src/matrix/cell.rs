@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use super::{Agent, Runner};
 use crate::cli::InstallError;
-use crate::model::{Exchange, ModelServer, Reply, Rule, Script};
+use crate::model::{Exchange, ModelServer, Outcome, Reply, Rule, Script, Usage};
 use crate::tools::{self, ToolError};
 
 /// The time between two looks at a run.
@@ -52,6 +52,12 @@ pub struct Verdict {
     pub alerts: Vec<String>,
     /// The requests that the model had no answer for.
     pub surprises: Vec<String>,
+    /// The tokens that the model says it has used for the two agents, without those from its cache.
+    pub answered: u64,
+    /// The tokens that the run has spent; `None` if they are not known.
+    pub spent: Option<u64>,
+    /// The cost of the run as people read it.
+    pub cost: String,
     /// The time from `run` to the end.
     pub time: Duration,
 }
@@ -134,8 +140,23 @@ impl Cell {
     ///
     /// If the agent cannot be installed, or the trial cannot begin.
     pub fn run(self, stafette: &Path, home: &Path, limit: Duration) -> Result<Verdict, TrialError> {
+        self.run_with(stafette, home, limit, "")
+    }
+
+    /// Tries it with more lines in the workflow.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cell::run`].
+    pub fn run_with(
+        self,
+        stafette: &Path,
+        home: &Path,
+        limit: Duration,
+        more: &str,
+    ) -> Result<Verdict, TrialError> {
         let model = ModelServer::start(self.script())?;
-        let world = World::new(self, stafette, home, &model.url())?;
+        let world = World::new(self, stafette, home, &model.url(), more)?;
         world.say(&["trust", "--yes"])?;
         let since = Instant::now();
         world.say(&["run", "Greet the user", "--detach", "--json"])?;
@@ -166,6 +187,9 @@ impl Cell {
             let status = world.json(&["status", "--json"]);
             let run = if status.is_array() { status[0].clone() } else { status };
             verdict.status = word(run.get("status"));
+            let spent = run.pointer("/purse/spent").unwrap_or(&Value::Null);
+            let is_known = spent.pointer("/unknown/tokens").is_none_or(|turns| *turns == 0);
+            verdict.spent = spent["tokens"].as_u64().filter(|_| is_known);
             if ["succeeded", "failed", "cancelled"].contains(&verdict.status.as_str())
                 || stuck
                 || since.elapsed() > limit
@@ -179,6 +203,7 @@ impl Cell {
         verdict.read(&exchanges);
         fs::write(home.join("requests.jsonl"), lines(&exchanges))?;
         verdict.alerts = world.alerts();
+        verdict.cost = world.say(&["cost", "--by", "run"]).unwrap_or_default();
         Ok(verdict)
     }
 
@@ -239,6 +264,9 @@ impl Verdict {
         self.ran = tells("You build.", CHECKED);
         self.handed_over = tells("You review.", "You review.");
         self.edited = tells("You review.", GREETING);
+        let Usage { input, output, .. } = Usage::default();
+        let answered = |it: &&Exchange| matches!(it.outcome, Outcome::Rule(_));
+        self.answered = exchanges.iter().filter(answered).map(|_| input + output).sum();
         let surprising = exchanges.iter().filter(|exchange| exchange.is_surprise());
         let mut surprises: Vec<String> =
             surprising.map(|exchange| format!("{} {}", exchange.method, exchange.path)).collect();
@@ -256,7 +284,13 @@ struct World {
 }
 
 impl World {
-    fn new(cell: Cell, stafette: &Path, home: &Path, url: &str) -> Result<Self, TrialError> {
+    fn new(
+        cell: Cell,
+        stafette: &Path,
+        home: &Path,
+        url: &str,
+        more: &str,
+    ) -> Result<Self, TrialError> {
         let Cell { agent, runner } = cell;
         let bin = home.join("bin");
         fs::create_dir_all(&bin)?;
@@ -274,7 +308,7 @@ impl World {
         fs::write(project.join("README.md"), "A project to greet people.\n")?;
         let check = format!("echo \"{CHECKED}\"\necho \"FOLDER=$(pwd)\"\ntouch checked\n");
         fs::write(project.join("check.sh"), check)?;
-        fs::write(project.join("stafette.toml"), workflow(cell))?;
+        fs::write(project.join("stafette.toml"), workflow(cell) + more)?;
         for words in [
             &["init", "-q", "-b", "main"][..],
             &["add", "."],

@@ -39,6 +39,36 @@ fn b_23_claude_code_without_a_terminal_tells_what_it_was_denied() {
     assert!(verdict.alerts.iter().any(denied), "{verdict:?}");
 }
 
+/// A run whose budget is less than the builder's turn takes.
+fn on_a_budget(agent: Agent) -> Verdict {
+    let folder = new_home().expect("a folder");
+    let home = folder.path().canonicalize().expect("a folder");
+    let cell = Cell { agent, runner: Runner::Pty };
+    let budget = "[budget]\ntokens = 300\n";
+    let verdict = cell.run_with(program().as_ref(), &home, LIMIT, budget);
+    verdict.unwrap_or_else(|error| panic!("{agent:?}: {error}"))
+}
+
+#[test]
+fn b_05_what_claude_code_uses_in_a_terminal_is_counted_and_a_budget_of_tokens_stops_it() {
+    let verdict = on_a_budget(Agent::Claude);
+    assert!(verdict.is_complete(), "{verdict:?}");
+    assert_eq!(verdict.spent, Some(verdict.answered), "{verdict:?}");
+    let reached = |asked: &String| asked.contains("480 of 300 tokens used");
+    assert!(verdict.questions.iter().any(reached), "{verdict:?}");
+    assert!(verdict.cost.contains("≈ $0.01") && !verdict.cost.contains("unknown"), "{verdict:?}");
+}
+
+#[test]
+fn b_05_what_codex_uses_in_a_terminal_is_counted_and_a_budget_of_tokens_stops_it() {
+    let verdict = on_a_budget(Agent::Codex);
+    assert!(verdict.is_complete(), "{verdict:?}");
+    assert_eq!(verdict.spent, Some(verdict.answered), "{verdict:?}");
+    let reached = |asked: &String| asked.contains("480 of 300 tokens used");
+    assert!(verdict.questions.iter().any(reached), "{verdict:?}");
+    assert!(!verdict.cost.contains("unknown"), "{verdict:?}");
+}
+
 #[test]
 fn b_23_codex_works_at_first_contact_with_nobody() {
     for runner in Runner::ALL {
