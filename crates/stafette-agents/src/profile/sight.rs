@@ -42,11 +42,12 @@ impl Profile {
                 Output::Text => Sight::NONE,
                 Output::Json | Output::JsonLines => rules(&self.stream.rules),
             },
-            Runner::Pty => match self.pty.as_ref().is_some_and(|pty| !pty.resume.is_empty()) {
-                true => record,
-                // The session of such a program has no name.
-                false => Sight::NONE,
-            },
+            Runner::Pty => {
+                let is_named = self.pty.as_ref().is_some_and(|pty| {
+                    !pty.resume.is_empty() && (!pty.begin.is_empty() || pty.sessions.is_some())
+                });
+                if is_named { record } else { Sight::NONE }
+            }
             Runner::Acp => {
                 let told = self.acp.as_ref().map(|acp| acp.reports.as_slice()).unwrap_or_default();
                 let tokens = told.contains(&Reported::Tokens);
@@ -100,3 +101,42 @@ pub fn unseen<'a>(
 /// What to do about [`unseen`].
 pub const UNSEEN_FIX: &str = "give them an `estimate`, such as estimate = { money = \"0.20usd\", tokens = 20000 }: each of their \
      turns counts as that much";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Library;
+
+    fn seen(text: &str) -> Sight {
+        let library = Library::built_in();
+        let agent: Agent = toml::from_str(text).expect("an agent");
+        sight(&agent, agent.profile.as_deref().and_then(|name| library.get(name)))
+    }
+
+    #[test]
+    fn b_05_a_budget_sees_what_is_reported_or_recorded() {
+        let tokens = Sight { tokens: true, money: false };
+        for (runner, profile, expected) in [
+            ("exec", "claude", Sight::ALL),
+            ("pty", "claude", Sight::ALL),
+            ("acp", "claude", Sight::ALL),
+            ("pty", "codex", Sight::ALL),
+            ("acp", "codex", Sight::ALL),
+            ("acp", "gemini", Sight::ALL),
+            ("pty", "gemini", Sight::NONE),
+            ("pty", "qwen", tokens),
+            ("exec", "opencode", Sight::ALL),
+            ("pty", "opencode", Sight::NONE),
+            ("acp", "goose", Sight::NONE),
+            ("exec", "goose", Sight::NONE),
+            ("exec", "aider", Sight::NONE),
+        ] {
+            let agent = format!("runner = \"{runner}\"\nprofile = \"{profile}\"");
+            assert_eq!(seen(&agent), expected, "{runner} {profile}");
+        }
+        assert_eq!(seen("runner = \"exec\"\ncommand = [\"./agent\"]"), Sight::NONE);
+        assert_eq!(seen("runner = \"external\""), Sight::NONE);
+        assert_eq!(seen("runner = \"external\"\nestimate = { money = 0.1 }"), Sight::ALL);
+        assert_eq!(seen("runner = \"scripted\"\nscript = \"a.toml\""), Sight::ALL);
+    }
+}
