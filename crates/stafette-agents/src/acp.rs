@@ -27,7 +27,9 @@ use tokio::time::{
 
 use crate::exec::DRAIN;
 use crate::process::Group;
+use crate::profile::Reported;
 use crate::receipts::Receipts;
+use crate::transcript::Transcript;
 use crate::{
     HEARTBEAT, HEARTBEAT_GAP, Heard, Job, Link, Permission, Pulse, Signal, process, profile, prompt,
 };
@@ -462,15 +464,15 @@ impl Turn {
         let mut left = ExitStatus::default();
         let failure = match ended {
             Ok((end, tokens)) => {
-                self.settle_accounts(tokens);
+                self.settle_accounts(tokens).await;
                 failure_of(end)
             }
             Err(Broken::AcpError(trouble)) if !trouble.gone => {
-                self.settle_accounts(None);
+                self.settle_accounts(None).await;
                 Some(profile::named(&self.job, trouble.kind, trouble.message))
             }
             Err(Broken::AcpError(_) | Broken::Gone | Broken::Unwanted | Broken::Stalled) => {
-                self.settle_accounts(None);
+                self.settle_accounts(None).await;
                 match (self.state.cut(), status) {
                     (Some(cut), _) => Some(cut),
                     (None, Some(status)) if !status.success() => {
@@ -492,14 +494,31 @@ impl Turn {
         self.link.tell(signal).await;
     }
 
-    /// Records the consumption of the session.
-    fn settle_accounts(&mut self, tokens: Option<u64>) {
-        if let Some(past) = &mut self.past {
-            self.hearing.used(past.turn(tokens, self.money));
-            if let Some(memory) = &mut self.memory {
-                memory.keep(past);
+    /// Records the consumption of the turn, by what the protocol and the program's own files say. Some
+    /// agents count for each process, others for the session, and not all record every request.
+    async fn settle_accounts(&mut self, tokens: Option<u64>) {
+        let Some(past) = self.past.as_mut().filter(|_| self.prompted) else {
+            return self.hearing.used(Usage::default());
+        };
+        let mut usage = past.turn(tokens, self.money);
+        if let Some(memory) = &mut self.memory {
+            memory.keep(past);
+        }
+        // Some report only the size of their last request.
+        let mode = self.job.profile.as_ref().and_then(|profile| profile.acp.as_ref());
+        if mode.is_some_and(|mode| !mode.reports.contains(&Reported::Tokens)) {
+            usage.unknown.tokens = 1;
+        }
+        if let Some(transcript) = Transcript::of(&self.job) {
+            let recorded = transcript.used(&past.session).await;
+            usage.tokens = usage.tokens.max(recorded.tokens);
+            usage.unknown.tokens = usage.unknown.tokens.min(recorded.unknown.tokens);
+            if usage.unknown.money > 0 {
+                (usage.money, usage.estimated) = (recorded.money, recorded.estimated);
+                usage.unknown.money = recorded.unknown.money;
             }
         }
+        self.hearing.used(usage);
     }
 }
 

@@ -71,7 +71,10 @@ pub(crate) struct Harvest {
     sealed: Option<u64>,
     response: Option<Response>,
     offers: Vec<Offer>,
+    /// The consumption that the agent reports.
     usage: Usage,
+    /// The consumption that the transport reports.
+    metered: Usage,
     vote: Option<Vote>,
     mistakes: Vec<String>,
     alerts: u32,
@@ -107,6 +110,7 @@ impl Harvest {
             response: None,
             offers: Vec::new(),
             usage: Usage::default(),
+            metered: Usage::unknown(),
             vote: None,
             mistakes: Vec::new(),
             alerts: 0,
@@ -141,8 +145,13 @@ impl Harvest {
     /// Records the consumption that the transport reports: it counts as a minimum, whatever the
     /// agent reported.
     pub(crate) fn used(&mut self, usage: Usage) {
-        self.usage.tokens = self.usage.tokens.max(usage.tokens);
-        self.usage.money = self.usage.money.max(usage.money);
+        self.metered = usage;
+    }
+
+    /// The consumption of the turn by both accounts.
+    fn total(&self) -> Usage {
+        let reported = Usage::unknown().and_reported(self.usage);
+        self.metered.max(reported)
     }
 
     /// Takes what was found in the output, and returns the signals to report immediately.
@@ -334,13 +343,9 @@ impl Harvest {
     fn report(&mut self, payload: &Value) -> Signal {
         let dollars = payload.get("cost_usd").or_else(|| payload.get("usd"));
         if !self.only_shows() {
-            self.usage += Usage {
-                tokens: payload.get("tokens").and_then(Value::as_u64).unwrap_or(0),
-                money: dollars
-                    .and_then(Value::as_f64)
-                    .and_then(Usd::from_dollars)
-                    .unwrap_or_default(),
-            };
+            let money = dollars.and_then(Value::as_f64).and_then(Usd::from_dollars);
+            let tokens = payload.get("tokens").and_then(Value::as_u64).unwrap_or(0);
+            self.usage += Usage::exactly(tokens, money.unwrap_or_default());
         }
         let note = payload.get("note").and_then(Value::as_str);
         Signal::Alive { note: note.and_then(|note| output::plain(note, 200)) }
@@ -410,17 +415,18 @@ impl Harvest {
         summary: String,
         complaint: Option<String>,
     ) -> Signal {
+        let usage = self.total();
         if let Some(failure) = self.failure {
-            return Signal::Failed { failure, usage: self.usage };
+            return Signal::Failed { failure, usage };
         }
         if !status.success() {
-            return broken(status, self.trouble.or(complaint), self.usage);
+            return broken(status, self.trouble.or(complaint), usage);
         }
         if !self.mistakes.is_empty() {
             let list = self.mistakes.join("; ");
             let message = format!("what it handed in is not valid: {list}");
             let kind = if self.bare { FailureKind::Invalid } else { FailureKind::Recoverable };
-            return Signal::Failed { failure: Failure::new(kind, message), usage: self.usage };
+            return Signal::Failed { failure: Failure::new(kind, message), usage };
         }
         // A program that exits needs no proof that it has done its work; everything else would move
         // work.
@@ -440,8 +446,8 @@ impl Harvest {
         response.took = Millis(u64::try_from(took).unwrap_or(u64::MAX));
         match decision(&response) {
             // The consumption that it reports for a phase is the same that was metered.
-            Some(_) => response.usage = response.usage.max(self.usage),
-            None => response.usage += self.usage,
+            Some(_) => response.usage = usage.max(Usage::unknown().and_reported(response.usage)),
+            None => response.usage = usage.and_reported(response.usage),
         }
         Signal::Finished(Box::new(TurnResult {
             bare: self.bare && self.sealed.is_none() && moves,
@@ -495,7 +501,8 @@ fn broken(status: ExitStatus, said: Option<String>, usage: Usage) -> Signal {
                  change the command",
                 with(format!("exit status {code}"))
             ),
-            usage,
+            // Nothing has run.
+            usage.amounts(),
         ),
         Some(code) => Signal::recoverable(with(format!("exit status {code}")), usage),
         None => {

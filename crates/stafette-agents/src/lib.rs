@@ -33,6 +33,7 @@ pub mod seal;
 pub mod stream;
 pub mod tell;
 pub mod terminal;
+mod transcript;
 mod tty;
 
 use std::ffi::OsString;

@@ -535,7 +535,7 @@ pub(crate) fn describe(status: ExitStatus) -> String {
 }
 
 /// The environment of an agent.
-fn environment(job: &Job) -> Vec<(OsString, OsString)> {
+pub(crate) fn environment(job: &Job) -> Vec<(OsString, OsString)> {
     let profile = job.profile.as_ref();
     let allowed = |name: &str| {
         HARMLESS.contains(&name)

@@ -11,10 +11,12 @@ mod phrase;
 mod powers;
 mod price;
 mod reset;
+mod sight;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,6 +31,7 @@ pub(crate) use mcp::{knows_tools, lay, server, setup};
 pub use price::{Price, Rate};
 pub(crate) use reset::reset_value;
 pub use reset::{Wall, reset};
+pub use sight::{Sight, UNSEEN_FIX, sight, unseen};
 
 use crate::Job;
 use crate::stream::Rule;
@@ -71,6 +74,10 @@ pub struct Profile {
     /// The rules for reading its JSON output.
     #[serde(default)]
     pub stream: Stream,
+    /// The files in which it records what a session has used, for what its output does not say;
+    /// `None` where there are none.
+    #[serde(default)]
+    pub session: Option<Record>,
     /// The phrases by which it reports that its quota is used up.
     #[serde(default)]
     pub quota: Quota,
@@ -281,9 +288,20 @@ pub struct Acp {
     /// True if it is to read and write files itself, because it fails when it leaves that to us.
     #[serde(default)]
     pub own_files: bool,
+    /// The parts of its usage that it reports by the protocol.
+    #[serde(default)]
+    pub reports: Vec<Reported>,
     /// The environment variables that are set for it.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+}
+
+/// A part of a program's usage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reported {
+    Tokens,
+    Cost,
 }
 
 /// The way to give a program an MCP server. `{mcp_command}` and `{mcp_arguments}` stand for its
@@ -379,6 +397,21 @@ pub struct Stream {
     /// True if its count of input tokens includes those from a cache.
     pub input_includes_cached: bool,
     /// The meaning of each document; all rules that match count.
+    pub rules: Vec<Rule>,
+}
+
+/// The files in which a program records what a session has used: a JSON document on each line.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// The paths of the files of the session `{session}`, or of those whose id begins with the eight
+    /// characters `{session:8}`. They begin with `$VARIABLE` or `~`; `*` is any text within a name.
+    pub files: Vec<String>,
+    /// True if its count of input tokens includes those from a cache.
+    #[serde(default)]
+    pub input_includes_cached: bool,
+    /// The meaning of each document; all rules that match count. Those for usage matter. A total is
+    /// that of the session.
     pub rules: Vec<Rule>,
 }
 
@@ -531,8 +564,12 @@ pub(crate) fn named(job: &Job, kind: FailureKind, message: String) -> Failure {
     }
 }
 
-/// A folder that a profile names with `~` or `$VARIABLE` in front; `None` when that is not set.
-pub(crate) fn place(text: &str) -> Option<std::path::PathBuf> {
+/// A path that a profile names with `~` or `$VARIABLE` in front, for a program with this environment;
+/// `None` when that is not set.
+pub(crate) fn place(
+    text: &str,
+    environment: &[(OsString, OsString)],
+) -> Option<std::path::PathBuf> {
     let (front, rest) = text.split_once('/').unwrap_or((text, ""));
     let variable = match front {
         "~" => "HOME",
@@ -541,7 +578,11 @@ pub(crate) fn place(text: &str) -> Option<std::path::PathBuf> {
             None => return Some(text.into()),
         },
     };
-    let front = std::env::var_os(variable).filter(|value| !value.is_empty())?;
+    // The last one counts.
+    let (_, front) = environment.iter().rev().find(|(name, _)| name == variable)?;
+    if front.is_empty() {
+        return None;
+    }
     Some(std::path::PathBuf::from(front).join(rest))
 }
 

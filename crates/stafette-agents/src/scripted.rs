@@ -128,9 +128,12 @@ struct Stage {
 
 impl Stage {
     fn new(job: &Job, link: &Link) -> Self {
+        let mut harvest = Harvest::new(&job.order.agent, false).answered_by_exit(true);
+        // A script asks no model.
+        harvest.used(Usage::default());
         Stage {
             key: job.order.key,
-            harvest: Some(Harvest::new(&job.order.agent, false).answered_by_exit(true)),
+            harvest: Some(harvest),
             lines: Lines::new(LINE),
             talk: Tail::new(TALK),
             errors: Tail::new(TALK),

@@ -11,6 +11,7 @@ mod tests;
 use serde_json::Value;
 use stafette_core::{Time, Usd};
 
+pub(crate) use meter::Item;
 pub use meter::{Meter, Tokens, Totals};
 pub use rule::{Emit, Rule, Wanted};
 

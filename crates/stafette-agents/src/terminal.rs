@@ -588,6 +588,12 @@ impl Terminal {
         self.board.publish();
     }
 
+    /// The id of the session that its program keeps on its own, if it is known.
+    pub(crate) fn session(&self) -> Option<String> {
+        let thread = self.board.facts().thread.clone()?;
+        thread.session()
+    }
+
     /// Waits until the terminal is free, and takes it for a turn.
     pub(crate) async fn take(&self) -> tokio::sync::OwnedMutexGuard<()> {
         self.turn.clone().lock_owned().await

@@ -34,7 +34,7 @@ pub use stafette_wire as wire;
 
 use stafette_text as text;
 
-pub use amount::{Usage, Usd};
+pub use amount::{Unknown, Usage, Usd};
 pub use event::{Event, Recorded};
 pub use handoff::{
     Closing, Handoff, Kind, MissingInput, Offer, Outcome, Priority, Question, Reason, Response,

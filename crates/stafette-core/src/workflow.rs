@@ -20,13 +20,13 @@ pub mod weights;
 
 use std::collections::BTreeMap;
 
-pub use budget::{AgentBudget, Budget};
+pub use budget::{AgentBudget, Budget, Estimate};
 pub use coordination::Coordination;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AgentName, Fields, Millis, Party, Usage};
+use crate::{AgentName, Fields, Millis, Party};
 
 /// The complete content of `stafette.toml`.
 //
@@ -203,10 +203,11 @@ pub struct Agent {
     #[serde(default)]
     pub needs: Vec<Need>,
     /// The expected usage of a turn, until the agent has a history. Without an estimate, the first
-    /// turn of an agent without a history reserves the entire budget of the run.
+    /// turn of an agent without a history reserves the entire budget of the run. Where nobody can
+    /// tell what a turn has used, it counts as that much.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Usage")]
-    pub estimate: Option<Usage>,
+    #[schemars(with = "Estimate")]
+    pub estimate: Option<Estimate>,
     /// The amounts that it may spend in a run.
     #[serde(default, skip_serializing_if = "AgentBudget::is_silent")]
     pub budget: AgentBudget,

@@ -87,7 +87,7 @@ impl Sessions {
             let Some(queue) = queue.upgrade() else { return };
             let (words, heard) = mpsc::unbounded_channel();
             self.out.insert(order.key, words);
-            let profile = agent.profile.as_deref().and_then(|name| profile(run, name));
+            let profile = agent.profile.as_deref().and_then(|name| profile(&run.workflow, name));
             let pty = profile.as_ref().and_then(|profile| profile.pty.as_ref());
             let ready_timeout = agent.ready_timeout.or(pty.and_then(|pty| pty.ready_timeout));
             let ready_timeout =
@@ -179,8 +179,8 @@ async fn pass_on(mut follow: Follow, queue: mpsc::WeakSender<Message>) {
 
 /// Returns a profile: as it was when the run's workflow was trusted, or one that comes with the
 /// program. The project's files are not read, since agents may write them.
-fn profile(run: &Run, name: &str) -> Option<Profile> {
-    match run.workflow.profiles.get(name) {
+pub(crate) fn profile(workflow: &Workflow, name: &str) -> Option<Profile> {
+    match workflow.profiles.get(name) {
         Some(text) => Profile::parse(text).ok(),
         None => Library::of(None).get(name).cloned(),
     }
@@ -386,7 +386,7 @@ impl Pump {
                 None => {
                     let message = "the session ended without a word".to_owned();
                     let failure = Failure::new(FailureKind::Recoverable, message);
-                    self.keep(Input::Fail { turn, failure, usage: Usage::default() }).await;
+                    self.keep(Input::Fail { turn, failure, usage: Usage::unknown() }).await;
                     return;
                 }
             }

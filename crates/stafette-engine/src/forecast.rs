@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use stafette_agents::profile::{Sight, sight};
 use stafette_core::run::budget::Forecast;
 use stafette_core::run::create::RunCreated;
 use stafette_core::workflow::Runner;
 use stafette_core::{Usage, Usd};
 
+use crate::dispatch::profile;
 use crate::{Engine, EngineError};
 
 /// The number of the newest runs that are read: enough to have met every agent, and few enough that
@@ -24,8 +26,10 @@ impl Engine {
         let mut known = created.forecasts.clone().unwrap_or_default();
         let agents = &created.workflow.agents;
         for (name, agent) in agents {
-            // The consumption of a program in a terminal is not known.
-            if agent.runner == Runner::Pty {
+            let profile =
+                agent.profile.as_deref().and_then(|name| profile(&created.workflow, name));
+            // Nobody would ever learn what it costs.
+            if agent.runner == Runner::Pty && sight(agent, profile.as_ref()) == Sight::NONE {
                 known.insert(name.to_string(), Forecast::Unmetered);
             }
         }
@@ -46,7 +50,7 @@ impl Engine {
                     _ => Usage::default(),
                 };
                 if account.finished > 0 {
-                    seen.insert(name.clone(), Forecast::Known(before.max(account.most)));
+                    seen.insert(name.clone(), account.forecast(before));
                 }
             }
         }
@@ -55,7 +59,7 @@ impl Engine {
         let services = created.team.lineage.iter().flat_map(|lineage| &lineage.agents);
         for (name, service) in services.filter(|(_, service)| service.turns > 0) {
             let money = Usd(service.cost.0.div_ceil(service.turns));
-            let average = Forecast::Known(Usage { tokens: 0, money });
+            let average = Forecast::Known(Usage::exactly(0, money));
             seen.entry(name.clone()).or_insert(average);
         }
         seen.retain(|name, _| agents.keys().any(|agent| agent.as_str() == name));

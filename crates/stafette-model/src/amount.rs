@@ -38,6 +38,12 @@ impl Usd {
             .then(|| Usd((dollars * 1e6).round() as u64))
     }
 
+    /// True if it is nothing.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    pub fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+
     /// Returns the amount in dollars.
     pub fn dollars(self) -> f64 {
         self.0 as f64 / 1e6
@@ -76,26 +82,142 @@ impl fmt::Debug for Usd {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Usage {
-    /// The tokens read and written.
+    /// The tokens read and written, as far as they are known.
     pub tokens: u64,
-    /// The money spent, in US dollars.
+    /// The money spent, in US dollars, as far as it is known.
     pub money: Usd,
+    /// The part of the money that was calculated from a list of prices or estimated.
+    #[serde(skip_serializing_if = "Usd::is_zero")]
+    pub estimated: Usd,
+    /// The turns whose usage is not known, or only in part.
+    #[serde(skip_serializing_if = "Unknown::is_empty")]
+    pub unknown: Unknown,
+}
+
+/// The number of turns whose usage is not known.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Unknown {
+    /// The turns whose tokens are not known.
+    pub tokens: u32,
+    /// The turns whose cost is not known.
+    pub money: u32,
+}
+
+impl Unknown {
+    /// One turn of which nothing is known.
+    pub const TURN: Unknown = Unknown { tokens: 1, money: 1 };
+
+    /// True if there is no such turn.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    pub fn is_empty(&self) -> bool {
+        *self == Unknown::default()
+    }
+
+    /// Returns the number of turns of which something is not known.
+    pub fn turns(self) -> u32 {
+        self.tokens.max(self.money)
+    }
 }
 
 impl Usage {
-    /// Returns the larger value of each field.
+    /// Returns the usage of a turn of which nothing is known.
+    #[must_use]
+    pub fn unknown() -> Usage {
+        Usage { unknown: Unknown::TURN, ..Usage::default() }
+    }
+
+    /// Returns a usage that is known exactly.
+    #[must_use]
+    pub fn exactly(tokens: u64, money: Usd) -> Usage {
+        Usage { tokens, money, ..Usage::default() }
+    }
+
+    /// Returns the amounts, whatever else is not known.
+    #[must_use]
+    pub fn amounts(self) -> Usage {
+        Usage::exactly(self.tokens, self.money)
+    }
+
+    /// Returns the larger value of each amount of two accounts of the same work. What one of them
+    /// knows is known.
     #[must_use]
     pub fn max(self, other: Usage) -> Usage {
-        Usage { tokens: self.tokens.max(other.tokens), money: self.money.max(other.money) }
+        let more = if self.money < other.money { other } else { self };
+        let (own, others) = (self.unknown, other.unknown);
+        Usage {
+            tokens: self.tokens.max(other.tokens),
+            money: more.money,
+            estimated: more.estimated,
+            unknown: Unknown {
+                tokens: own.tokens.min(others.tokens),
+                money: own.money.min(others.money),
+            },
+        }
+    }
+
+    /// Adds what the agent itself has reported of the same turn: then it is no longer unknown.
+    #[must_use]
+    pub fn and_reported(mut self, report: Usage) -> Usage {
+        if report.tokens > 0 {
+            self.unknown.tokens = 0;
+        }
+        if report.money > Usd(0) {
+            self.unknown.money = 0;
+        }
+        self + report
+    }
+
+    /// Returns the cost for people: `$0.10`, `≈ $0.10` where it is an estimate, `≥ $0.10` where some
+    /// of it is unknown, or `unknown`.
+    pub fn cost(self) -> String {
+        match (self.unknown.money, self.money, self.estimated) {
+            (0, money, Usd(0)) => money.to_string(),
+            (0, money, _) => format!("≈ {money}"),
+            (_, Usd(0), _) => "unknown".to_owned(),
+            (_, money, _) => format!("≥ {money}"),
+        }
+    }
+
+    /// Returns the cost for people, with the number of turns whose cost is unknown.
+    pub fn cost_and_unknown(self) -> String {
+        match self.unknown.money {
+            0 => self.cost(),
+            _ if self.money == Usd(0) => self.cost(),
+            1 => format!("{}, 1 turn unknown", self.cost()),
+            turns => format!("{}, {turns} turns unknown", self.cost()),
+        }
+    }
+
+    /// Returns the number of tokens for people: `80`, `≥ 80` or `unknown`.
+    pub fn count(self) -> String {
+        match (self.unknown.tokens, self.tokens) {
+            (0, tokens) => tokens.to_string(),
+            (_, 0) => "unknown".to_owned(),
+            (_, tokens) => format!("≥ {tokens}"),
+        }
+    }
+}
+
+impl Add for Unknown {
+    type Output = Unknown;
+    fn add(self, other: Unknown) -> Unknown {
+        Unknown {
+            tokens: self.tokens.saturating_add(other.tokens),
+            money: self.money.saturating_add(other.money),
+        }
     }
 }
 
 impl Add for Usage {
     type Output = Usage;
     fn add(self, other: Usage) -> Usage {
+        let sum = |a: Usd, b: Usd| Usd(a.0.saturating_add(b.0));
         Usage {
             tokens: self.tokens.saturating_add(other.tokens),
-            money: Usd(self.money.0.saturating_add(other.money.0)),
+            money: sum(self.money, other.money),
+            estimated: sum(self.estimated, other.estimated),
+            unknown: self.unknown + other.unknown,
         }
     }
 }
@@ -116,7 +238,25 @@ mod tests {
         assert_eq!(Usd::parse("$0.30"), Ok(Usd(300_000)));
         assert!(Usd::parse("-1usd").is_err());
         assert!(Usd::parse("lots").is_err());
-        let third = Usage { money: Usd::parse("0.1").unwrap_or_default(), tokens: 1 };
+        let third = Usage::exactly(1, Usd::parse("0.1").unwrap_or_default());
         assert_eq!((third + third + third).money, Usd(300_000));
+    }
+
+    #[test]
+    fn b_05_an_unknown_cost_is_not_shown_as_zero() {
+        let known = Usage::exactly(80, Usd(100_000));
+        assert_eq!((known.cost(), known.count()), ("$0.10".into(), "80".into()));
+        let unknown = Usage::unknown();
+        assert_eq!((unknown.cost(), unknown.count()), ("unknown".into(), "unknown".into()));
+        let both = known + unknown + unknown;
+        assert_eq!((both.cost(), both.count()), ("≥ $0.10".into(), "≥ 80".into()));
+        assert_eq!(both.cost_and_unknown(), "≥ $0.10, 2 turns unknown");
+        let estimated = Usage { estimated: Usd(50_000), ..known };
+        assert_eq!(estimated.cost(), "≈ $0.10");
+        assert_eq!(unknown.and_reported(known), known);
+        let said = serde_json::to_value(known).unwrap_or_default();
+        assert_eq!(said, serde_json::json!({ "tokens": 80, "money": 0.1 }));
+        let read: Usage = serde_json::from_value(said).unwrap_or_default();
+        assert_eq!(read, known);
     }
 }

@@ -12,7 +12,7 @@ pub mod offer;
 pub mod time;
 pub mod trace;
 
-pub use amount::{Usage, Usd};
+pub use amount::{Unknown, Usage, Usd};
 pub use id::{AgentName, HandoffId, Party, RunId, TurnKey};
 pub use offer::{
     Foreign, Kind, MissingInput, Offer, Outcome, PriorAttempt, Priority, Question, Reason, Response,

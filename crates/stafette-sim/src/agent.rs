@@ -161,7 +161,7 @@ impl Session {
             }
             Step::Wait(span) => Said::Next(span, None),
             Step::Report { tokens, usd, note } => {
-                self.usage += Usage { tokens, money: Usd(usd.0) };
+                self.usage += Usage::exactly(tokens, Usd(usd.0));
                 Said::Next(soon, Some(Input::Heartbeat { turn, note }))
             }
             Step::Emit { kind, payload } if kind == "CHANGE" => {

@@ -157,8 +157,8 @@ fn forecasts(
     for (name, script) in scripts {
         let forecast = match chance.below(10) {
             0 => Forecast::Unmetered,
-            1 => Forecast::Known(Usage { tokens: 2500, money: Usd(150_000) }),
-            2 => Forecast::Known(Usage { tokens: 100, money: Usd(1000) }),
+            1 => Forecast::Known(Usage::exactly(2500, Usd(150_000))),
+            2 => Forecast::Known(Usage::exactly(100, Usd(1000))),
             _ => continue,
         };
         if forecast == Forecast::Unmetered {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use stafette_core::handoff::Way;
-use stafette_core::{Outcome, Party, Time};
+use stafette_core::{Outcome, Party, Time, Unknown};
 
 use crate::book::{About, Closed, Fact};
 use crate::histogram::Histogram;
@@ -69,6 +69,9 @@ pub struct AgentCounts {
     pub tokens: u64,
     /// Cost of the turns, in millionths of a dollar.
     pub micro_usd: u64,
+    /// Turns that are missing in these sums.
+    #[serde(default)]
+    pub unknown: Unknown,
 }
 
 /// Counts of a workflow.
@@ -105,6 +108,7 @@ impl Metrics {
                 agent.time_ms += at.since(*began).0;
                 agent.tokens += usage.tokens;
                 agent.micro_usd += usage.money.0;
+                agent.unknown = agent.unknown + usage.unknown;
             }
             Fact::LeaseRenewed => self.leases_renewed += 1,
             Fact::Retried(_) => self.retries += 1,

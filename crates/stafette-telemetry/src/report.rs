@@ -7,7 +7,7 @@ mod timeline;
 use std::fmt::Write as _;
 
 use stafette_core::clean::shown;
-use stafette_core::{Millis, RunId, Time};
+use stafette_core::{Millis, RunId, Time, Usage, Usd};
 use stafette_engine::Stored;
 
 use gather::{Gathered, Row};
@@ -47,7 +47,7 @@ pub fn page(run: RunId, events: &[Stored], diff: Option<&str>, sets: &[Set]) -> 
 
 fn head(page: &mut Page, run: RunId, told: &Gathered) {
     page.raw("<h1>").text(&told.request).raw("</h1>\n<dl>\n");
-    let spent = format!("{}, {} tokens", told.spent.money, told.spent.tokens);
+    let spent = format!("{}, {} tokens", told.spent.cost_and_unknown(), told.spent.count());
     let status = match told.why.is_empty() {
         true => told.status.clone(),
         false => format!("{}: {}", told.status, told.why),
@@ -90,12 +90,14 @@ fn costs(page: &mut Page, told: &Gathered) {
     page.raw("<h2>Cost</h2>\n");
     page.table(&["Agent", "Turns", "Time", "Tokens", "Money"], |page| {
         for (agent, cost) in &told.costs {
+            let unknown = cost.unknown;
+            let used = Usage { unknown, ..Usage::exactly(cost.tokens, Usd(cost.micro_usd)) };
             page.row(&[
                 agent,
                 &cost.turns.to_string(),
                 &span(Millis(cost.time_ms)),
-                &cost.tokens.to_string(),
-                &stafette_core::Usd(cost.micro_usd).to_string(),
+                &used.count(),
+                &used.cost(),
             ]);
         }
     });

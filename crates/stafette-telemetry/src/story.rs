@@ -71,7 +71,7 @@ impl Story {
         let order = self.run.outbox().next().expect("a turn");
         let mut response = Response::new(Party::from(&order.agent), outcome);
         response.outputs.insert("made".into(), "something".into());
-        let usage = Usage { tokens: 100, money: Usd(2_000) };
+        let usage = Usage::exactly(100, Usd(2_000));
         let result = TurnResult { offers, usage, ..TurnResult::new(response) };
         self.input(Input::Finish { turn: order.key, result: Box::new(result) })
     }

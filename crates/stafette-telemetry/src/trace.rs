@@ -98,8 +98,13 @@ pub fn span(run: RunId, at: Time, fact: &Fact) -> Option<Span> {
         }
         Fact::TurnEnded { about, turn, began, usage, failure, cancelled } => {
             let mut span = turn_span(about, *turn, *began, at);
-            span.attributes.push(("stafette.usage.tokens", usage.tokens.into()));
-            span.attributes.push(("stafette.usage.usd", Value::Float(usage.money.dollars())));
+            // What is not known is left out.
+            if usage.unknown.tokens == 0 {
+                span.attributes.push(("stafette.usage.tokens", usage.tokens.into()));
+            }
+            if usage.unknown.money == 0 {
+                span.attributes.push(("stafette.usage.usd", Value::Float(usage.money.dollars())));
+            }
             if let Some(failure) = failure {
                 let kind = serde_json::to_value(failure.kind).ok();
                 let kind = kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or("failed");

@@ -18,6 +18,8 @@ mod changes;
 mod clean;
 #[path = "suite/corpus.rs"]
 mod corpus;
+#[path = "suite/costs.rs"]
+mod costs;
 #[path = "suite/council.rs"]
 mod council;
 #[path = "suite/damage.rs"]

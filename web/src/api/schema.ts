@@ -1923,15 +1923,34 @@ export interface components {
         Usage: {
             /**
              * Format: uint64
-             * @description The tokens read and written.
+             * @description The tokens read and written, as far as they are known.
              * @default 0
              */
             tokens: number;
             /**
-             * @description The money spent, in US dollars.
+             * @description The money spent, in US dollars, as far as it is known.
              * @default 0
              */
             money: components["schemas"]["Usd"];
+            /** @description The part of the money that was calculated from a list of prices or estimated. */
+            estimated?: components["schemas"]["Usd"];
+            /** @description The turns whose usage is not known, or only in part. */
+            unknown?: components["schemas"]["Unknown"];
+        };
+        /** @description The number of turns whose usage is not known. */
+        Unknown: {
+            /**
+             * Format: uint32
+             * @description The turns whose tokens are not known.
+             * @default 0
+             */
+            tokens: number;
+            /**
+             * Format: uint32
+             * @description The turns whose cost is not known.
+             * @default 0
+             */
+            money: number;
         };
         /** @description The spending of an agent. */
         Account: {
@@ -3674,15 +3693,19 @@ export interface components {
             turns: number;
             /**
              * Format: uint64
-             * @description The tokens read and written.
+             * @description The tokens read and written, as far as they are known.
              * @default 0
              */
             tokens: number;
             /**
-             * @description The money spent, in US dollars.
+             * @description The money spent, in US dollars, as far as it is known.
              * @default 0
              */
             money: components["schemas"]["Usd"];
+            /** @description The part of the money that was calculated from a list of prices or estimated. */
+            estimated?: components["schemas"]["Usd"];
+            /** @description The turns whose usage is not known, or only in part. */
+            unknown?: components["schemas"]["Unknown"];
             /** @description The tokens and money set aside for turns in progress. */
             reserved: components["schemas"]["Usage"];
             /** @description The working time of agents; zero in a line for a day, where it is not known. */
@@ -5213,9 +5236,10 @@ export interface components {
             needs: components["schemas"]["Need"][];
             /**
              * @description The expected usage of a turn, until the agent has a history. Without an estimate, the first
-             *     turn of an agent without a history reserves the entire budget of the run.
+             *     turn of an agent without a history reserves the entire budget of the run. Where nobody can
+             *     tell what a turn has used, it counts as that much.
              */
-            estimate?: components["schemas"]["Usage"];
+            estimate?: components["schemas"]["Estimate"];
             /** @description The amounts that it may spend in a run. */
             budget?: components["schemas"]["AgentBudget"];
             /**
@@ -5251,6 +5275,20 @@ export interface components {
              * @default
              */
             description: string;
+        };
+        /** @description The expected usage of a turn. */
+        Estimate: {
+            /**
+             * Format: uint64
+             * @description The tokens read and written.
+             * @default 0
+             */
+            tokens: number;
+            /**
+             * @description The money spent, in US dollars.
+             * @default 0
+             */
+            money: components["schemas"]["Usd"];
         };
         /** @description The spending limits of one agent within a run's budget; absent fields set no further limit. */
         AgentBudget: {

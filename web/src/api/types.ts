@@ -8,9 +8,15 @@ export type Fields = Record<string, unknown>
 export interface Usage {
   tokens: number
   money: number
+  /** The part of the money that is an estimate. */
+  estimated?: number
+  /** The turns whose tokens or cost nobody can tell. */
+  unknown?: { tokens: number; money: number }
 }
 
-export interface Budget extends Usage {
+export interface Budget {
+  tokens: number
+  money: number
   handoffs: number
   time: number
 }

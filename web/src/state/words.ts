@@ -1,5 +1,7 @@
 // Numbers and times as people read them. Widths are steady, so that nothing flickers.
 
+import type { Usage } from '../api/types'
+
 /** `4s`, `3m 05s`, `2h 14m`, `3d`. */
 export function span(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000))
@@ -19,6 +21,30 @@ export function took(ms: number): string {
 export function money(dollars: number): string {
   if (dollars === 0) return '$0.00'
   return dollars < 0.01 ? `$${dollars.toFixed(4)}` : `$${dollars.toFixed(2)}`
+}
+
+/** `$0.10`, `≈ $0.10` for an estimate, `≥ $0.10` where some of it is not known, or `unknown`. */
+export function cost(usage: Usage): string {
+  if (usage.unknown?.money) return usage.money ? `≥ ${money(usage.money)}` : 'unknown'
+  return usage.estimated ? `≈ ${money(usage.money)}` : money(usage.money)
+}
+
+/** The tokens, where they are known: `80`, `≥ 80` or `unknown`. */
+export function counted(usage: Usage): string {
+  if (usage.unknown?.tokens) return usage.tokens ? `≥ ${tokens(usage.tokens)}` : 'unknown'
+  return tokens(usage.tokens)
+}
+
+/** What was used in a sentence; empty for nothing. */
+export function used(usage: Usage): string {
+  const nothing = !usage.tokens && !usage.money && !usage.unknown
+  return nothing ? '' : `${counted(usage)} tokens, ${cost(usage)}`
+}
+
+/** `2 turns unknown`, as far as there are any. */
+export function unknown(usage: Usage): string {
+  const turns = Math.max(usage.unknown?.money ?? 0, usage.unknown?.tokens ?? 0)
+  return turns ? `${turns} ${turns === 1 ? 'turn' : 'turns'} unknown` : ''
 }
 
 export function tokens(count: number): string {

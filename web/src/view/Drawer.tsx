@@ -6,7 +6,7 @@ import type { Fields, Offer, Response } from '../api/types'
 import { about } from '../state/agents'
 import { type Leg, type Refused, standingWord, words } from '../state/run'
 import { rule } from '../state/track'
-import { clock as time, money, took, tokens } from '../state/words'
+import { clock as time, took, used } from '../state/words'
 import { changes, clock, diffOf, go, lookUpDiff, place, run, runId, say, short } from '../app/store'
 import { changeGlyph } from './Changes'
 import { Diff } from './Diff'
@@ -85,7 +85,7 @@ function Whole({ leg }: { leg: Leg }): JSX.Element {
         rows={[
           ['Opened', `${time(leg.admittedAt)} (event ${leg.seq})`],
           ['Took', took(end - leg.admittedAt)],
-          ['Used', leg.usage.tokens ? `${tokens(leg.usage.tokens)} tokens, ${money(leg.usage.money)}` : 'nothing yet'],
+          ['Used', used(leg.usage) || 'nothing yet'],
           ['Tries', leg.attempt > 1 || leg.turn > 1 ? `attempt ${leg.attempt}, turn ${leg.turn}` : ''],
           ['Round', round && leg.trail.within ? `${round} of the loop ${leg.trail.within}` : ''],
           ['Receipt', turn ? `${turn.receipt}${turn.deliveries > 1 ? `, delivered ${turn.deliveries} times` : ''}` : ''],
@@ -220,7 +220,7 @@ function Answer({ response }: { response: Response }): JSX.Element {
           ['By', response.by],
           ['Outcome', response.outcome],
           ['Took', took(response.took)],
-          ['Cost', response.usage.tokens ? `${tokens(response.usage.tokens)} tokens, ${money(response.usage.money)}` : ''],
+          ['Cost', used(response.usage)],
           ['Unresolved', response.unresolved?.join(', ') ?? ''],
           ['Advice', response.recommendations?.join('; ') ?? ''],
         ]}

@@ -2,7 +2,7 @@
 
 import type { JSX } from 'preact'
 import { sentence } from '../state/agents'
-import { clock, money, percent, span } from '../state/words'
+import { clock, cost, money, percent, span, unknown } from '../state/words'
 import { at, clock as moment, events, forkHere, forkable, go, link, now, overlay, place, run } from '../app/store'
 import { Glyph, Said, runGlyph } from './parts'
 
@@ -56,11 +56,12 @@ function Meter(): JSX.Element | null {
   const most = limit.money || 1
   const used = Math.min(1, spent.money / most)
   const held = Math.min(1 - used, reserved.money / most)
-  const said = `${money(spent.money)} of ${money(limit.money)} spent, ${money(reserved.money)} set aside`
+  const unseen = unknown(spent)
+  const said = `${cost(spent)} of ${money(limit.money)} spent, ${money(reserved.money)} set aside${unseen && `, ${unseen}`}`
   return (
     <button type="button" class="plain meter" title={`${said} (${percent(used)})`} onClick={() => go({ view: 'numbers', agent: null })}>
       <span class="figures">
-        {money(spent.money)} <span class="quiet">of {money(limit.money)}</span>
+        {cost(spent)} <span class="quiet">of {money(limit.money)}</span>
       </span>
       <span class="meter-bar" role="meter" aria-label={said} aria-valuemin={0} aria-valuemax={limit.money} aria-valuenow={spent.money}>
         <span class={used > 0.9 ? 'meter-spent is-high' : 'meter-spent'} style={{ width: `${used * 100}%` }} />

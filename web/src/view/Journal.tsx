@@ -5,7 +5,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks'
 import { about } from '../state/agents'
 import type { Note } from '../state/history'
 import { type Leg, standingWord } from '../state/run'
-import { clock as time, money, took, tokens } from '../state/words'
+import { clock as time, took, used } from '../state/words'
 import { agent, clock, go, run } from '../app/store'
 import { Empty, Glyph, Said } from './parts'
 import { legGlyph } from './Legs'
@@ -81,7 +81,7 @@ function Entry({ leg }: { leg: Leg }): JSX.Element {
         </span>
         <span class="entry-numbers quiet figures">
           {took(end - leg.admittedAt)}
-          {leg.usage.tokens > 0 && ` · ${tokens(leg.usage.tokens)} tokens · ${money(leg.usage.money)}`}
+          {used(leg.usage) && ` · ${used(leg.usage)}`}
         </span>
       </header>
       {leg.dropped > 0 && <p class="quiet entry-note">{leg.dropped} earlier notes are in the events</p>}

@@ -4,7 +4,7 @@ import type { JSX } from 'preact'
 import { about } from '../state/agents'
 import { type Leg, type Refused, standingWord } from '../state/run'
 import { rule } from '../state/track'
-import { money, took } from '../state/words'
+import { cost, took } from '../state/words'
 import { clock, go, run } from '../app/store'
 import { Empty, Glyph, type GlyphName, Said } from './parts'
 
@@ -45,7 +45,7 @@ export function Legs(): JSX.Element {
               <Said text={refused ? rule(row.refusal) : row.offer.question?.details || about(row)} of="legs-about" />
               <span class="quiet figures legs-numbers">
                 {refused ? '' : took(end - row.admittedAt)}
-                {!refused && row.usage.money > 0 ? ` · ${money(row.usage.money)}` : ''}
+                {!refused && (row.usage.money > 0 || row.usage.unknown?.money) ? ` · ${cost(row.usage)}` : ''}
               </span>
             </button>
           </li>

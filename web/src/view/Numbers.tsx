@@ -6,7 +6,7 @@ import { Trouble, get } from '../api/client'
 import type { Problem, Recorded } from '../api/types'
 import { numbers } from '../state/numbers'
 import { turnKey, words } from '../state/run'
-import { clock as time, money, percent, span, took, tokens } from '../state/words'
+import { clock as time, cost, counted, money, percent, span, took, tokens } from '../state/words'
 import { at, cast, clock, events, go, link, now, run } from '../app/store'
 import { Empty, Glyph, Said } from './parts'
 
@@ -19,8 +19,8 @@ export function Numbers(): JSX.Element {
   return (
     <div class="numbers" tabIndex={0} role="region" aria-label="Numbers">
       <section class="budget" aria-label="Budget">
-        <Line name="Money" used={sums.spent.money} held={sums.reserved.money} limit={sums.limit.money} say={money} />
-        <Line name="Tokens" used={sums.spent.tokens} held={sums.reserved.tokens} limit={sums.limit.tokens} say={tokens} />
+        <Line name="Money" used={sums.spent.money} held={sums.reserved.money} limit={sums.limit.money} say={money} known={cost(sums.spent)} />
+        <Line name="Tokens" used={sums.spent.tokens} held={sums.reserved.tokens} limit={sums.limit.tokens} say={tokens} known={counted(sums.spent)} />
         <Line name="Time" used={sums.elapsed} held={0} limit={sums.limit.time} say={span} />
       </section>
       <section>
@@ -48,9 +48,9 @@ export function Numbers(): JSX.Element {
                     </button>
                   </th>
                   <td>
-                    <Share part={one.spent.money / most} text={money(one.spent.money)} />
+                    <Share part={one.spent.money / most} text={cost(one.spent)} />
                   </td>
-                  <td>{tokens(one.spent.tokens)}</td>
+                  <td>{counted(one.spent)}</td>
                   <td>
                     <Share part={one.busy / longest} text={took(one.busy)} />
                   </td>
@@ -106,18 +106,19 @@ export function Numbers(): JSX.Element {
 }
 
 /** What is spent and set aside of something, against what may be. */
-export function Line({ name, used, held, limit, say }: { name: string; used: number; held: number; limit: number; say: (value: number) => string }): JSX.Element {
+export function Line({ name, used, held, limit, say, known }: { name: string; used: number; held: number; limit: number; say: (value: number) => string; known?: string }): JSX.Element {
+  const said = known ?? say(used)
   const part = limit ? Math.min(1, used / limit) : 0
   const more = limit ? Math.min(1 - part, held / limit) : 0
   return (
     <div class="budget-line">
       <span>{name}</span>
-      <span class="meter-bar" role="meter" aria-label={`${name}: ${say(used)} of ${say(limit)}`} aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(part * 100)}>
+      <span class="meter-bar" role="meter" aria-label={`${name}: ${said} of ${say(limit)}`} aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(part * 100)}>
         <span class={part > 0.9 ? 'meter-spent is-high' : 'meter-spent'} style={{ width: `${part * 100}%` }} />
         <span class="meter-reserved" style={{ width: `${more * 100}%` }} />
       </span>
       <span class="figures">
-        {say(used)} <span class="quiet">of {say(limit)}</span>
+        {said} <span class="quiet">of {say(limit)}</span>
         {held > 0 && <span class="quiet"> · {say(held)} set aside</span>}
       </span>
     </div>

@@ -3,7 +3,7 @@
 import type { JSX } from 'preact'
 import { type AgentView, GROUPS, type Group } from '../state/agents'
 import { isOver } from '../state/run'
-import { money, span } from '../state/words'
+import { cost, span } from '../state/words'
 import { agent, cast, clock, entries, following, go, goRun, items, overlay, place, run, runId, short, waiting } from '../app/store'
 import { Glyph, type GlyphName, Key, Said, Virtual, runGlyph } from './parts'
 
@@ -84,7 +84,7 @@ function AgentLine({ one }: { one: AgentView }): JSX.Element {
         <Said text={one.name} of="agent-name" />
         <Said text={one.crashed ? 'crashed' : one.doing} of="agent-doing" />
         <span class="agent-age figures">{over || one.group === 'idle' ? '' : span(clock.value - one.since)}</span>
-        <span class="agent-cost figures">{one.spent.money ? money(one.spent.money) : ''}</span>
+        <span class="agent-cost figures">{one.spent.money || one.spent.unknown?.money ? cost(one.spent) : ''}</span>
         {here && following.value && <span class="agent-follow" title="The page follows the baton" />}
       </button>
     </li>

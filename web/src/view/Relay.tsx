@@ -7,7 +7,7 @@ import type { Lineage } from '../api/team'
 import type { Account } from '../api/types'
 import { type Generation, count, generations, neighbours } from '../state/lineage'
 import { type RunState, words } from '../state/run'
-import { clock as time, money, span, took, tokens } from '../state/words'
+import { clock as time, cost, counted, money, span, took, tokens } from '../state/words'
 import { at, attempt, clock, go, known, load, now, run, runId, say, short } from '../app/store'
 import { Line } from './Numbers'
 import { Empty, Glyph, Said } from './parts'
@@ -163,8 +163,8 @@ function Budgets({ state }: { state: RunState }): JSX.Element {
     <>
       <section class="budget" aria-label="Budget">
         <h2>Budget</h2>
-        <Line name="Money" used={spent.money} held={reserved.money} limit={limit.money} say={money} />
-        <Line name="Tokens" used={spent.tokens} held={reserved.tokens} limit={limit.tokens} say={tokens} />
+        <Line name="Money" used={spent.money} held={reserved.money} limit={limit.money} say={money} known={cost(spent)} />
+        <Line name="Tokens" used={spent.tokens} held={reserved.tokens} limit={limit.tokens} say={tokens} known={counted(spent)} />
         <Line name="Handoffs" used={purse.handoffs} held={0} limit={limit.handoffs} say={String} />
         <Line name="Time" used={end - state.createdAt} held={0} limit={limit.time} say={span} />
         {lineage?.plan && <h3 class="quiet">All generations up to this one</h3>}
@@ -218,8 +218,8 @@ function AgentRow({ name, state, account, earlier }: { name: string; state: RunS
           <Said text={name} />
         </button>
       </th>
-      <Cell name={`Money of ${name}`} used={account?.spent.money ?? 0} limit={own?.money} times={times} say={money} />
-      <Cell name={`Tokens of ${name}`} used={account?.spent.tokens ?? 0} limit={own?.tokens} times={times} say={tokens} />
+      <Cell name={`Money of ${name}`} used={account?.spent.money ?? 0} limit={own?.money} times={times} say={money} known={account && cost(account.spent)} />
+      <Cell name={`Tokens of ${name}`} used={account?.spent.tokens ?? 0} limit={own?.tokens} times={times} say={tokens} known={account && counted(account.spent)} />
       <Cell name={`Handoffs of ${name}`} used={account?.handoffs ?? 0} limit={own?.handoffs} times={times} say={String} />
       <Cell name={`Time of ${name}`} used={account?.time ?? 0} limit={own?.time} times={times} say={took} />
       {earlier && <td title={before ? `${before.turns} turns in earlier generations` : undefined}>{before ? money(before.cost) : '–'}</td>}
@@ -228,14 +228,15 @@ function AgentRow({ name, state, account, earlier }: { name: string; state: RunS
 }
 
 /** What was used, against what the agent may use where it has a budget of its own. */
-function Cell({ name, used, limit, times, say }: { name: string; used: number; limit: number | null | undefined; times: number; say: (value: number) => string }): JSX.Element {
-  if (limit === null || limit === undefined) return <td>{say(used)}</td>
+function Cell({ name, used, limit, times, say, known }: { name: string; used: number; limit: number | null | undefined; times: number; say: (value: number) => string; known?: string | undefined }): JSX.Element {
+  const said = known ?? say(used)
+  if (limit === null || limit === undefined) return <td>{said}</td>
   const most = limit * times
   const part = most ? Math.min(1, used / most) : 1
   return (
     <td>
-      {say(used)} <span class="quiet">of {say(most)}</span>
-      <span class="meter-bar" role="meter" aria-label={`${name}: ${say(used)} of ${say(most)}`} aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(part * 100)}>
+      {said} <span class="quiet">of {say(most)}</span>
+      <span class="meter-bar" role="meter" aria-label={`${name}: ${said} of ${say(most)}`} aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(part * 100)}>
         <span class={part > 0.9 ? 'meter-spent is-high' : 'meter-spent'} style={{ width: `${part * 100}%` }} />
       </span>
     </td>

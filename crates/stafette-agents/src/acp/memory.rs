@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use stafette_core::{AgentName, RunId, Usage, Usd};
+use stafette_core::{AgentName, RunId, Unknown, Usage, Usd};
 
 use crate::Job;
 
@@ -36,9 +36,11 @@ impl Past {
             *before = now;
             used
         };
+        let unknown =
+            Unknown { tokens: u32::from(tokens.is_none()), money: u32::from(money.is_none()) };
         let tokens = since(tokens, &mut self.tokens);
         let money = since(money.map(|money| money.0), &mut self.micros);
-        Usage { tokens, money: Usd(money) }
+        Usage { unknown, ..Usage::exactly(tokens, Usd(money)) }
     }
 }
 
@@ -93,11 +95,12 @@ mod tests {
     fn b_09_a_turn_has_used_what_its_session_has_used_since_the_last() {
         let mut past = Past::new("s".into());
         let used = past.turn(Some(100), Some(Usd(30)));
-        assert_eq!(used, Usage { tokens: 100, money: Usd(30) });
+        assert_eq!(used, Usage::exactly(100, Usd(30)));
         let used = past.turn(Some(150), None);
-        assert_eq!(used, Usage { tokens: 50, money: Usd(0) });
+        let unknown = Unknown { tokens: 0, money: 1 };
+        assert_eq!(used, Usage { unknown, ..Usage::exactly(50, Usd(0)) });
         // This agent counts each turn separately.
         let used = past.turn(Some(70), Some(Usd(20)));
-        assert_eq!(used, Usage { tokens: 70, money: Usd(20) });
+        assert_eq!(used, Usage::exactly(70, Usd(20)));
     }
 }

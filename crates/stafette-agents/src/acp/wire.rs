@@ -285,7 +285,11 @@ impl Peer {
             // The crate may know more some day; it is pinned.
             _ => End::Cancelled,
         };
-        Ok((end, done.usage.map(|usage| usage.total_tokens)))
+        // Tokens from a cache do not count.
+        let tokens = done.usage.map(|usage| {
+            usage.total_tokens.saturating_sub(usage.cached_read_tokens.unwrap_or_default())
+        });
+        Ok((end, tokens))
     }
 
     /// Asks the agent to cancel its turn.

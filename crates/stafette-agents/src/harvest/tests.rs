@@ -95,7 +95,7 @@ fn s5_06_a_result_keeps_its_fields_and_adds_up_what_was_used() {
     let payload = json!({"status": "partial", "unresolved": ["tests"], "issues": 2});
     harvest.signal("RESULT", payload);
     let result = finished(harvest);
-    assert_eq!(result.usage, Usage { tokens: 1000, money: Usd(30_000) });
+    assert_eq!(result.usage, Usage::exactly(1000, Usd(30_000)));
     assert_eq!(result.response.outcome, Outcome::Partial);
     assert_eq!(result.response.unresolved, ["tests"]);
     assert_eq!(result.response.outputs, fields(json!({"issues": 2})));
@@ -308,9 +308,9 @@ fn b_07_what_is_only_printed_books_no_cost_and_no_tokens() {
     });
     frame(&mut harvest, "RESULT", &phase.to_string());
     // The program's own output counts its tokens.
-    harvest.used(Usage { tokens: 70, money: Usd(5) });
+    harvest.used(Usage::exactly(70, Usd(5)));
     let result = finished(harvest);
-    assert_eq!(result.usage, Usage { tokens: 70, money: Usd(5) });
+    assert_eq!(result.usage, Usage::exactly(70, Usd(5)));
     assert_eq!(result.response.usage, result.usage);
 }
 

@@ -99,6 +99,16 @@ pub(super) fn check(profile: &Profile, spans: &Spans) -> Vec<Diagnostic> {
             add(&format!("/stream/rules/{index}"), mistake);
         }
     }
+    for (index, rule) in profile.session.iter().flat_map(|record| &record.rules).enumerate() {
+        for mistake in rule.mistakes() {
+            add(&format!("/session/rules/{index}"), mistake);
+        }
+    }
+    for (index, file) in profile.session.iter().flat_map(|record| &record.files).enumerate() {
+        if !file.contains("{session}") && !file.contains("{session:8}") {
+            add(&format!("/session/files/{index}"), "it does not say which `{session}`".into());
+        }
+    }
     for (path, words) in
         [("/quota/says", &profile.quota.says), ("/failure/fatal", &profile.failure.fatal)]
     {

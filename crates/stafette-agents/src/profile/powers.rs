@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use stafette_core::power::Power;
 
 use super::{
-    Acp, Detect, Dialog, Env, Exec, Failures, Level, Levels, Mcp, Profile, Pty, Quota, Sandbox,
-    Sessions, Stream,
+    Acp, Detect, Dialog, Env, Exec, Failures, Level, Levels, Mcp, Profile, Pty, Quota, Record,
+    Sandbox, Sessions, Stream,
 };
 
 impl Profile {
@@ -29,6 +29,7 @@ impl Profile {
             sandbox: Sandbox { state, proven: _ },
             // How its output is read.
             stream: Stream { totals: _, input_includes_cached: _, rules: _ },
+            session,
             quota: Quota { says: _ },
             failure: Failures { fatal: _ },
             price: _,
@@ -44,7 +45,7 @@ impl Profile {
         if let Some(pty) = pty {
             found.extend(terminal(place, pty));
         }
-        if let Some(Acp { command: words, install: _, own_files: _, env }) = acp {
+        if let Some(Acp { command: words, install: _, own_files: _, reports: _, env }) = acp {
             found.push(command(place, "acp", &[words]));
             found.extend(variables(place, "acp.env", env));
         }
@@ -63,6 +64,10 @@ impl Profile {
         found.extend(pass.iter().map(|name| Power::secret(format!("{place} env.pass"), name)));
         found.extend(variables(place, "env.set", set));
         found.extend(state.iter().map(|path| Power::path(format!("{place} sandbox.state"), path)));
+        if let Some(Record { files, input_includes_cached: _, rules: _ }) = session {
+            let place = format!("{place} session.files");
+            found.extend(files.iter().map(|path| Power::path(place.clone(), path)));
+        }
         found.retain(|power| !power.text.is_empty());
         found
     }

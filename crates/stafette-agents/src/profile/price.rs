@@ -32,17 +32,15 @@ pub struct Rate {
 }
 
 impl Price {
-    /// The cost of these tokens of a model; zero for a model that is not listed.
-    pub fn of(&self, model: Option<&str>, tokens: Tokens) -> Usd {
+    /// The cost of these tokens of a model; `None` for a model that is not listed.
+    pub fn of(&self, model: Option<&str>, tokens: Tokens) -> Option<Usd> {
         let model = model.or(self.model.as_deref()).unwrap_or_default();
         let listed = self.models.iter().filter(|(name, _)| model.starts_with(name.as_str()));
-        let Some((_, rate)) = listed.max_by_key(|(name, _)| name.len()) else {
-            return Usd::default();
-        };
+        let (_, rate) = listed.max_by_key(|(name, _)| name.len())?;
         let millionths = tokens.input as f64 * rate.input
             + tokens.output as f64 * rate.output
             + tokens.cached as f64 * rate.cached;
-        Usd::from_dollars(millionths / 1e6).unwrap_or_default()
+        Usd::from_dollars(millionths / 1e6)
     }
 }
 
@@ -58,9 +56,9 @@ mod tests {
         )
         .unwrap();
         let tokens = Tokens { input: 1_000_000, output: 100_000, cached: 1_000_000 };
-        assert_eq!(price.of(Some("big-2026"), tokens), Usd(2_100_000));
-        assert_eq!(price.of(Some("big-mini-2"), tokens), Usd(600_000));
-        assert_eq!(price.of(None, tokens), Usd(2_100_000));
-        assert_eq!(price.of(Some("other"), tokens), Usd(0));
+        assert_eq!(price.of(Some("big-2026"), tokens), Some(Usd(2_100_000)));
+        assert_eq!(price.of(Some("big-mini-2"), tokens), Some(Usd(600_000)));
+        assert_eq!(price.of(None, tokens), Some(Usd(2_100_000)));
+        assert_eq!(price.of(Some("other"), tokens), None);
     }
 }

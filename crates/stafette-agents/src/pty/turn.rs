@@ -19,6 +19,7 @@ use crate::profile::{self, Wall};
 use crate::receipts::Receipts;
 use crate::screen::{Sighting, Tier};
 use crate::terminal::{InputError, State, Terminal};
+use crate::transcript::Transcript;
 use crate::{GRACE, HEARTBEAT, HEARTBEAT_GAP, Job, LAST_CALL, Reply, Signal};
 
 /// Lines of output that are used in place of a summary.
@@ -448,7 +449,7 @@ impl<'a> Turn<'a> {
         let used_up = profile.used_up(&said.join("\n"), &wall)?;
         let line = said.into_iter().find(|line| profile.used_up(line, &wall).is_some());
         let failure = Failure::quota(used_up.until, line.unwrap_or_default());
-        Some(Signal::Failed { failure, usage: Usage::default() })
+        Some(Signal::Failed { failure, usage: self.used().await })
     }
 
     /// Watches until the turn has ended.
@@ -490,7 +491,7 @@ impl<'a> Turn<'a> {
             }
             if let Some(line) = self.hopeless.take() {
                 self.spoiled = true;
-                return Signal::fatal(line, Usage::default());
+                return Signal::fatal(line, self.used().await);
             }
             let stalls = self.progress.at + setup.stall;
             // A program that waits for a person does not stall.
@@ -506,7 +507,7 @@ impl<'a> Turn<'a> {
             if given_up.is_some_and(|at| at <= now) {
                 self.spoiled = true;
                 let failure = crate::stalled(setup.stall);
-                return Signal::Failed { failure, usage: Usage::default() };
+                return Signal::Failed { failure, usage: self.used().await };
             }
             if self.press_at.is_some_and(|at| at <= now)
                 && let Some(end) = self.press_again().await
@@ -632,6 +633,17 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// The consumption that its program has recorded since the last turn.
+    async fn used(&self) -> Usage {
+        if !self.handed_in {
+            return Usage::default();
+        }
+        match (Transcript::of(self.job), self.terminal.session()) {
+            (Some(transcript), Some(session)) => transcript.used(&session).await,
+            _ => Usage::unknown(),
+        }
+    }
+
     /// Ends the turn and returns its outcome.
     pub(super) async fn end(&mut self) -> Signal {
         for sighting in self.terminal.news().frames {
@@ -647,19 +659,21 @@ impl<'a> Turn<'a> {
                 self.link.tell_all(harvest.found(&found)).await;
             }
         }
+        let usage = self.used().await;
+        harvest.used(usage);
         let status = self.terminal.status();
         let left = status.exit.filter(|_| status.life == self.life);
         let gone = left.is_none() && (status.over || status.life != self.life);
         if gone {
-            return Signal::recoverable("its program was ended", Usage::default());
+            return Signal::recoverable("its program was ended", usage);
         }
         if !self.handed_in && left.is_some_and(|status| status.success()) {
-            return Signal::recoverable(LEFT_EARLY, Usage::default());
+            return Signal::recoverable(LEFT_EARLY, usage);
         }
         // The program ended when it was interrupted.
         if self.interrupted.is_some() && left.is_some_and(|status| !status.success()) {
             let failure = crate::stalled(self.terminal.setup().stall);
-            return Signal::Failed { failure, usage: Usage::default() };
+            return Signal::Failed { failure, usage };
         }
         let summary = self.terminal.lines(SUMMARY_LINES).join("\n");
         let complaint = match self.terminal.draws() && left.is_some() {

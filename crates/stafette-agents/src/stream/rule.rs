@@ -157,7 +157,7 @@ impl Rule {
         let missing = match self.emit {
             Emit::Text => self.text.is_none().then_some("text"),
             Emit::Tool | Emit::Denied => self.name.is_none().then_some("name"),
-            Emit::Session => self.id.is_none().then_some("id"),
+            Emit::Session => (self.id.is_none() && self.model.is_none()).then_some("id or model"),
             Emit::Usage => (!counts).then_some("input, output or cost"),
             Emit::Quota | Emit::Error | Emit::Final => None,
         };

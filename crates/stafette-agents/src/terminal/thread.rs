@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use crate::Job;
 use crate::exec::session::{Native, Notebook};
+use crate::process;
 use crate::profile::{self, Sessions};
 use crate::stream::Totals;
 
@@ -66,11 +67,12 @@ impl Thread {
             return None;
         }
         let folders = pty.sessions.iter().flat_map(|sessions| &sessions.folders);
+        let environment = process::environment(job);
         Some(Thread {
             begin: pty.begin.clone(),
             resume: pty.resume.clone(),
             sessions: pty.sessions.clone(),
-            folders: folders.filter_map(|folder| profile::place(folder)).collect(),
+            folders: folders.filter_map(|folder| profile::place(folder, &environment)).collect(),
             place: job.folder.clone(),
             notebook: Notebook::of(job)?,
             now: Mutex::new(Now {
@@ -126,6 +128,12 @@ impl Thread {
         if self.sessions.is_some() && self.notebook.read().is_none() {
             self.found().into_iter().for_each(|id| self.note(id));
         }
+    }
+
+    /// The id of the session, if it is known by now.
+    pub(crate) fn session(&self) -> Option<String> {
+        self.turn_ends();
+        self.notebook.read().map(|native| native.id)
     }
 
     /// Called when the program has died. One that died before it had a turn may not be able to

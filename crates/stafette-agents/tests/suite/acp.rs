@@ -307,7 +307,7 @@ async fn b_02_tools_and_plans_are_signs_of_life() {
 #[tokio::test]
 async fn b_09_what_a_session_has_used_is_split_into_turns() {
     let world = World::new();
-    let used = |tokens, micros| Usage { tokens, money: Usd(micros) };
+    let used = |tokens, micros| Usage::exactly(tokens, Usd(micros));
     let first = job(&world, "loads = true\n[[step]]\ntokens = 500\nusd = 0.25");
     assert_eq!(finished(first).await.usage, used(500, 250_000));
     let second = job(&world, "loads = true\n[[step]]\ntokens = 700\nusd = 0.3");

@@ -126,7 +126,7 @@ async fn s5_06_an_agent_takes_its_turn_reports_and_hands_over(runner: Runner) {
     fs::write(world.work().join("../heard"), "").unwrap();
     let heard = to_the_end(session).await;
     let Some(Signal::Finished(result)) = heard.last() else { panic!("{heard:?}") };
-    let told = Usage { tokens: 1000, money: Usd(10_000) };
+    let told = Usage::exactly(1000, Usd(10_000));
     // What is only printed books nothing.
     let counted = if runner == Runner::Scripted { told } else { Usage::default() };
     assert_eq!(result.usage, counted);

@@ -63,7 +63,7 @@ async fn s5_06_the_streams_of_the_known_programs_become_handoffs_with_their_cost
         let [offer] = result.offers.as_slice() else { panic!("{name}: {result:?}") };
         assert_eq!((offer.to.as_str(), offer.summary.as_str()), ("reviewer", "auth is in"));
         assert!(result.bare, "{name}: a stream can be talked into anything");
-        assert_eq!(result.usage, Usage { tokens: 3160, money }, "{name}");
+        assert_eq!(result.usage, Usage::exactly(3160, money), "{name}");
         assert!(read(&world, "prompt").contains("Add user auth"), "{name}");
     }
 }
@@ -79,7 +79,7 @@ async fn b_01_the_next_turn_goes_on_with_the_programs_own_session_and_pays_once(
         finished(job.clone()).await;
         playing(&world, name, &format!("{name}-resume.jsonl"), 0);
         let result = finished(next(&job)).await;
-        assert_eq!(result.usage, Usage { tokens: 1580, money: Usd(money) }, "{name}");
+        assert_eq!(result.usage, Usage::exactly(1580, Usd(money)), "{name}");
         let arguments = read(&world, "arguments");
         let [new, resumed] = arguments.lines().collect::<Vec<_>>()[..] else { panic!() };
         assert!(!new.contains("resume") && resumed.contains(words), "{arguments}");
@@ -288,7 +288,7 @@ async fn a_user_brings_an_agent_by_a_file() {
     fs::write(world.work().join("reply"), reply).unwrap();
     let result = finished(with(&world, library.get("parrot").unwrap().clone())).await;
     assert_eq!(result.response.summary, "Pretty");
-    assert_eq!(result.usage, Usage { tokens: 50, money: Usd(50_000) });
+    assert_eq!(result.usage, Usage::exactly(50, Usd(50_000)));
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::propose::{self, Proposal};
 use super::{Draft, Run, Status, close};
 use crate::handoff::About;
-use crate::workflow::Budget;
+use crate::workflow::{Budget, Runner};
 use crate::{
     Event, Handoff, HandoffId, Kind, Millis, Offer, Party, Question, Reason, Reply, TurnKey, Usage,
     Usd,
@@ -59,13 +59,13 @@ fn known(run: &Run, handoff: &Handoff) -> Option<Usage> {
     if let Some(account) = account.filter(|account| account.finished > 0) {
         return Some(account.most);
     }
-    if agent.estimate.is_some() {
-        return agent.estimate;
+    if let Some(estimate) = agent.estimate {
+        return Some(estimate.into());
     }
     let Some(forecasts) = &run.purse.forecasts else {
         // Runs of older releases have no forecasts, and count on a twentieth of their budget.
         let limit = &run.purse.limit;
-        return Some(Usage { tokens: limit.tokens / 20, money: Usd(limit.money.0 / 20) });
+        return Some(Usage::exactly(limit.tokens / 20, Usd(limit.money.0 / 20)));
     };
     match forecasts.get(name.as_str())? {
         Forecast::Unmetered => Some(Usage::default()),
@@ -233,6 +233,27 @@ fn grow(draft: &mut Draft, money: Usd, tokens: u64) {
         time,
     };
     draft.record(Event::BudgetRaised(BudgetRaised { limit, agent }));
+}
+
+/// Returns the usage to record for the open turn of `id`. What is not known counts as the estimate of
+/// the workflow, if there is one.
+pub(crate) fn booked(run: &Run, id: HandoffId, mut used: Usage) -> Usage {
+    let agent = run.handoff(id).and_then(|handoff| run.workflow.agent(&handoff.offer.to));
+    let Some((_, agent)) = agent else { return used };
+    // Nobody sees what an agent uses that comes from elsewhere: it can only report.
+    if agent.runner == Runner::External {
+        used.unknown.tokens = u32::from(used.tokens == 0);
+        used.unknown.money = u32::from(used.money == Usd(0));
+    }
+    let Some(estimate) = agent.estimate else { return used };
+    if std::mem::take(&mut used.unknown.tokens) > 0 {
+        used.tokens = used.tokens.max(estimate.tokens);
+    }
+    if std::mem::take(&mut used.unknown.money) > 0 {
+        used.money = used.money.max(estimate.money);
+        used.estimated = used.money;
+    }
+    used
 }
 
 /// Settles a turn that has ended: releases its reservation and records what it used.

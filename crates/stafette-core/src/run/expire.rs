@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::{Draft, Run, answer, budget, close, fail, finish, permission, recover, tell};
 use crate::handoff::{About, State, Way};
 use crate::workflow::RecoveryCause;
-use crate::{Event, Failure, FailureKind, HandoffId, Reply, Response, Time, TurnResult, Usage};
+use crate::{
+    Event, Failure, FailureKind, HandoffId, Reply, Response, Time, TurnResult, Unknown, Usage, Usd,
+};
 
 /// A handoff was not answered within the time limit of its document.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -64,8 +66,15 @@ fn gone(draft: &mut Draft, id: HandoffId, message: String, trouble: RecoveryCaus
     let Some(handoff) = draft.run.handoff(id) else { return };
     let reserved = handoff.state.turn().map_or(Usage::default(), |turn| turn.reserved);
     let usage = match budget::is_known(&draft.run, handoff) {
-        true => reserved,
+        true => Usage { estimated: reserved.money, ..reserved },
         false => handoff.told.usage,
+    };
+    let usage = Usage {
+        unknown: Unknown {
+            tokens: u32::from(usage.tokens == 0),
+            money: u32::from(usage.money == Usd(0)),
+        },
+        ..usage
     };
     let turn = handoff.key(draft.run.id);
     if let Some(result) = tell::answer(&draft.run, id) {

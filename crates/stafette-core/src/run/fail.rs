@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, alert, escalate, finish, park, permission, recover, tell};
+use super::{Draft, Run, alert, budget, escalate, finish, park, permission, recover, tell};
 use crate::handoff::State;
 use crate::workflow::{RecoveryCause, Retries};
 use crate::{
@@ -62,6 +62,7 @@ pub(super) fn broke(
     usage: Usage,
     trouble: RecoveryCause,
 ) {
+    let usage = budget::booked(&draft.run, turn.handoff, usage);
     draft.record(Event::TurnFailed(TurnFailed { turn, failure: failure.clone(), usage }));
     permission::withdraw(draft, turn);
     let id = turn.handoff;
@@ -96,7 +97,7 @@ fn backoff(retries: &Retries, turn: TurnKey) -> Millis {
 
 impl TurnFailed {
     pub(super) fn apply(&self, run: &mut Run) {
-        super::budget::settle(run, self.turn, self.usage);
+        budget::settle(run, self.turn, self.usage);
         let again = matches!(self.failure.kind, FailureKind::Invalid | FailureKind::Recoverable);
         if let Some(handoff) = run.handoff_mut(self.turn.handoff) {
             handoff.permits.clear();

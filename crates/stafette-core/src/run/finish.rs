@@ -5,7 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::propose::{self, Proposal, Refusal, propose};
-use super::{Draft, Run, close, escalate, expire, permission, printed, recover, resume, tell};
+use super::{
+    Draft, Run, budget, close, escalate, expire, permission, printed, recover, resume, tell,
+};
 use crate::handoff::{About, State, Way};
 use crate::team;
 use crate::text::clip;
@@ -42,7 +44,8 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, result: TurnResult) -> Re
     if !draft.run.is_current(turn) {
         return keep_late(draft, turn, result);
     }
-    let result = tell::complete(&draft.run, turn.handoff, result);
+    let mut result = tell::complete(&draft.run, turn.handoff, result);
+    result.usage = budget::booked(&draft.run, turn.handoff, result.usage);
     let ignored = printed::ignored(&draft.run, turn.handoff).to_vec();
     let settled = TurnFinished { turn, result: result.clone() };
     draft.record(Event::TurnFinished(Box::new(settled)));
@@ -220,7 +223,7 @@ fn is_worn_out(draft: &Draft, id: HandoffId) -> bool {
 
 impl TurnFinished {
     pub(super) fn apply(&self, run: &mut Run) {
-        super::budget::settle(run, self.turn, self.result.usage);
+        budget::settle(run, self.turn, self.result.usage);
         let agent = run.handoff(self.turn.handoff).map(|handoff| handoff.offer.to.to_string());
         if let Some(account) = agent.and_then(|agent| run.purse.agents.get_mut(&agent)) {
             account.finished += 1;

@@ -230,7 +230,7 @@ pub(crate) fn free(workflow: &Workflow) -> BTreeMap<String, Forecast> {
 }
 
 pub(crate) fn costing(dollars: f64) -> Usage {
-    Usage { tokens: 0, money: Usd::from_dollars(dollars).expect("an amount") }
+    Usage::exactly(0, Usd::from_dollars(dollars).expect("an amount"))
 }
 
 fn number(from: u64, at: Time, events: Vec<Event>) -> Vec<Recorded> {

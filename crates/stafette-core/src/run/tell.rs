@@ -156,7 +156,9 @@ impl Run {
     /// The result that the turn which is out has reported so far; none when it has reported neither an
     /// answer nor a handoff. A turn that is delivered again ends with it instead of being repeated.
     pub fn reported(&self, turn: TurnKey) -> Option<TurnResult> {
-        answer(self, turn.handoff).filter(|_| self.is_current(turn))
+        let result = answer(self, turn.handoff).filter(|_| self.is_current(turn))?;
+        // Nobody has seen the end of the session that reported it.
+        Some(TurnResult { usage: Usage::unknown(), ..result })
     }
 
     /// Checks whether an answer is acceptable for the handoff of `turn` before it is given, so that
@@ -228,7 +230,7 @@ pub(crate) fn complete(run: &Run, id: HandoffId, mut result: TurnResult) -> Turn
         // Anything that was only printed counts as plain text then.
         result.bare &= !result.offers.is_empty();
     }
-    result.usage += told.usage;
+    result.usage = result.usage.and_reported(told.usage);
     result
 }
 

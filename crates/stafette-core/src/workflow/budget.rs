@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Millis, Usd};
+use crate::{Millis, Usage, Usd};
 
 /// The spending limits of a run. Finite by default.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -43,6 +43,23 @@ impl AgentBudget {
     /// True if it sets no limit.
     pub fn is_silent(&self) -> bool {
         *self == AgentBudget::default()
+    }
+}
+
+/// The expected usage of a turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
+pub struct Estimate {
+    /// The tokens read and written.
+    pub tokens: u64,
+    /// The money spent, in US dollars.
+    pub money: Usd,
+}
+
+impl From<Estimate> for Usage {
+    fn from(estimate: Estimate) -> Usage {
+        Usage::exactly(estimate.tokens, estimate.money)
     }
 }
 

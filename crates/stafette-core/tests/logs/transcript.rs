@@ -146,7 +146,7 @@ impl Watch {
             "limit",
             format!(
                 "{}, {} handoffs, {}ms",
-                usage(Usage { tokens: limit.tokens, money: limit.money }),
+                usage(Usage::exactly(limit.tokens, limit.money)),
                 limit.handoffs,
                 limit.time.0
             ),

@@ -67,7 +67,7 @@ impl Team {
 }
 
 fn done() -> TurnResult {
-    let usage = Usage { tokens: 10, money: Usd(120_000) };
+    let usage = Usage::exactly(10, Usd(120_000));
     TurnResult { usage, ..TurnResult::new(Response::new(Party::Orchestrator, Outcome::Resolved)) }
 }
 

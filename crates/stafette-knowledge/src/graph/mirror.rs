@@ -50,7 +50,8 @@ impl Mirror {
                 let mut node = self.open.remove(&event.handoff)?;
                 node.state = event.way.word(event.response.outcome).to_owned();
                 node.seconds = Some(event.response.took.0 as f64 / 1000.0);
-                node.dollars = Some(event.response.usage.money.dollars());
+                let usage = event.response.usage;
+                node.dollars = (usage.unknown.money == 0).then(|| usage.money.dollars());
                 let by = event.response.by.clone();
                 Some(self.batch(recorded, event.handoff, by, node, None))
             }

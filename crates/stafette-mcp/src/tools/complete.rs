@@ -105,7 +105,7 @@ impl super::Tool for Tool {
     type Output = Output;
 
     async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
-        let usage = Usage { tokens: arguments.tokens, money: report::money(arguments.cost_usd)? };
+        let usage = Usage::exactly(arguments.tokens, report::money(arguments.cost_usd)?);
         let handle = context.handle(&arguments.whose).await?;
         if let Some(document) = arguments.response {
             let told = ExternalTurns::understand(&handle.agent, "RESULT", Value::Object(document))?;

@@ -56,7 +56,7 @@ impl super::Tool for Tool {
     type Output = Output;
 
     async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
-        let usage = Usage { tokens: arguments.tokens, money: money(arguments.cost_usd)? };
+        let usage = Usage::exactly(arguments.tokens, money(arguments.cost_usd)?);
         let handle = context.handle(&arguments.whose).await?;
         context.report(&handle, arguments.note, usage).await?;
         let run = context.engine.state(handle.turn.run).await?;

@@ -59,6 +59,9 @@ struct RunBrief {
     spent_usd: f64,
     /// Number of tokens used.
     tokens: u64,
+    /// Number of turns whose cost or tokens are unknown, and not in the sums; left out if none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown_turns: Option<u32>,
     /// Time of the last change (RFC 3339).
     updated_at: String,
 }
@@ -92,6 +95,7 @@ impl RunBrief {
             handoffs: view.tally.handoffs,
             spent_usd: view.purse.spent.money.dollars(),
             tokens: view.purse.spent.tokens,
+            unknown_turns: Some(view.purse.spent.unknown.turns()).filter(|turns| *turns > 0),
             updated_at: view.updated_at,
         }
     }

@@ -8,10 +8,10 @@ use stafette_core::wire::phase::Phase;
 use stafette_core::workflow::council::{CouncilRules, Exhausted, Mode};
 use stafette_core::workflow::phases::{PhaseStep, Rule};
 use stafette_core::workflow::{
-    Agent, Budget, Denied, Header, Limits, Loop, Need, Recovery, RecoveryCause, RecoveryRule,
-    Retries, Route, Runner, Strategy,
+    Agent, Budget, Denied, Estimate, Header, Limits, Loop, Need, Recovery, RecoveryCause,
+    RecoveryRule, Retries, Route, Runner, Strategy,
 };
-use stafette_core::{AgentName, Fields, Millis, Party, Usage, Usd, Workflow};
+use stafette_core::{AgentName, Fields, Millis, Party, Usd, Workflow};
 
 use super::{KEYS, TYPES};
 use crate::chance::Chance;
@@ -137,8 +137,8 @@ fn agent(chance: &mut Chance) -> Agent {
     let needs = KEYS.iter().filter(|_| chance.percent(10)).copied().collect::<Vec<_>>();
     let estimate = match chance.below(3) {
         0 => None,
-        1 => Some(Usage { tokens: 500, money: Usd(20_000) }),
-        _ => Some(Usage { tokens: chance.below(3000), money: Usd(chance.below(200_000)) }),
+        1 => Some(Estimate { tokens: 500, money: Usd(20_000) }),
+        _ => Some(Estimate { tokens: chance.below(3000), money: Usd(chance.below(200_000)) }),
     };
     let plain = plain().agents.into_values().next().expect("it has an agent");
     let needs = needs.into_iter().map(|key| need(chance, key)).collect();

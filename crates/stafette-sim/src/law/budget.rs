@@ -36,10 +36,10 @@ impl Costs {
 
     pub(super) fn ended(&mut self, turn: TurnKey, used: Usage) {
         let Some((reserved, known)) = self.out.remove(&turn) else { return };
-        let more = Usage {
-            tokens: used.tokens.saturating_sub(reserved.tokens),
-            money: Usd(used.money.0.saturating_sub(reserved.money.0)),
-        };
+        let more = Usage::exactly(
+            used.tokens.saturating_sub(reserved.tokens),
+            Usd(used.money.0.saturating_sub(reserved.money.0)),
+        );
         match known {
             true => self.beyond += more,
             false => self.unknown = self.unknown.max(more),
@@ -55,7 +55,7 @@ impl Costs {
     pub(super) fn are_within(&self, run: &Run) -> LawResult {
         let (purse, limit) = (&run.purse, &run.purse.limit);
         let used = purse.spent + purse.reserved;
-        let limit = Usage { tokens: limit.tokens, money: limit.money };
+        let limit = Usage::exactly(limit.tokens, limit.money);
         let allowed = limit + self.beyond + self.unknown;
         let kept = used.tokens <= allowed.tokens && used.money <= allowed.money;
         must(kept, "a budget is passed by one turn of unknown cost at most", || {

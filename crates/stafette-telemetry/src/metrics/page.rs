@@ -79,6 +79,10 @@ fn work(page: &mut Page, metrics: &Metrics) {
     page.labelled("agent_cost_usd_total", "counter", money, "agent", agents, |a| {
         a.micro_usd as f64 / 1e6
     });
+    let unknown = "Turns of an agent whose cost is unknown";
+    page.labelled("agent_turns_unknown_cost_total", "counter", unknown, "agent", agents, |a| {
+        u64::from(a.unknown.money)
+    });
     let workflows = &metrics.workflows;
     let began = "Runs begun under a workflow";
     page.labelled("workflow_runs_total", "counter", began, "workflow", workflows, |w| w.runs);

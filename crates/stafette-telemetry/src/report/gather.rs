@@ -184,6 +184,7 @@ impl Gathered {
         cost.time_ms += at.since(*began).0;
         cost.tokens += usage.tokens;
         cost.micro_usd += usage.money.0;
+        cost.unknown = cost.unknown + usage.unknown;
         self.spent += *usage;
         if let Some(failure) = failure {
             let about = format!("{} of {}", turn.handoff, about.to);

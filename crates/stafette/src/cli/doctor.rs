@@ -56,6 +56,8 @@ pub(crate) enum TrialCase {
     Handoff,
     /// the same with a handoff by frame
     Frame,
+    /// the same with a budget that is less than the first turn takes
+    Budget,
     /// its processes are killed in the middle of a turn
     Kill,
     /// its model refuses it, because a quota is used up
@@ -76,6 +78,7 @@ impl TrialCase {
         match self {
             TrialCase::Handoff => "handoff",
             TrialCase::Frame => "frame",
+            TrialCase::Budget => "budget",
             TrialCase::Kill => "kill",
             TrialCase::Limit => "429",
             TrialCase::Overload => "529",

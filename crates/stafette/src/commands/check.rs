@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use serde_json::json;
-use stafette_agents::profile::Library;
+use stafette_agents::profile::{Library, UNSEEN_FIX, unseen};
+use stafette_config::Diagnostic;
 use stafette_core::schema;
 use stafette_workflow::{check, gate};
 
@@ -24,7 +25,13 @@ pub(crate) fn run(context: &Context, arguments: &cli::Check) -> Result<Exit, Fai
     }
     let name = path.display().to_string();
     let library = Library::of(path.parent());
-    let (source, diagnostics) = check::examine_with(&text, &library.names());
+    let (source, mut diagnostics) = check::examine_with(&text, &library.names());
+    if let Some(source) = &source
+        && let Some(unseen) = unseen(&source.workflow, |name| library.get(name))
+    {
+        let warning = Diagnostic::warning("unseen-cost", "/budget", unseen).help(UNSEEN_FIX);
+        diagnostics.push(warning.at(source.spans.value("/budget")));
+    }
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
     let items = match (&source, arguments.gate) {
         (Some(source), true) => gate::workflow(&source.workflow, &source.spans, provided()),

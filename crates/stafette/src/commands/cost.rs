@@ -1,5 +1,6 @@
 //! `cost`: prints the consumption by agent, run or day.
 
+use stafette_core::{Usage, Usd};
 use stafette_engine::{By, Cost, CostLine};
 
 use super::{Context, daemon};
@@ -27,6 +28,14 @@ pub(crate) async fn run(context: &Context, arguments: &cli::Cost) -> Result<Exit
     Ok(Exit::Ok)
 }
 
+/// The cost of a run in a sentence: `$0.10 spent`.
+pub(crate) fn spent(usage: Usage) -> String {
+    match usage.unknown.money > 0 && usage.money == Usd(0) {
+        true => "cost unknown".to_owned(),
+        false => format!("{} spent", usage.cost_and_unknown()),
+    }
+}
+
 fn row(by: By, line: &CostLine) -> Vec<String> {
     let of = match by {
         // The id that people type is the end of it.
@@ -35,9 +44,12 @@ fn row(by: By, line: &CostLine) -> Vec<String> {
     };
     vec![
         of,
-        line.turns.to_string(),
-        line.spent.tokens.to_string(),
-        line.spent.money.to_string(),
+        match line.spent.unknown.turns() {
+            0 => line.turns.to_string(),
+            unknown => format!("{}, {unknown} unknown", line.turns),
+        },
+        line.spent.count(),
+        line.spent.cost(),
         line.reserved.money.to_string(),
         line.worked.to_string(),
         short(&line.request, 60),

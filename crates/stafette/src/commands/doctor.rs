@@ -4,7 +4,7 @@ mod trial;
 mod version;
 
 use serde_json::json;
-use stafette_agents::profile::{Library, Profile, on_path};
+use stafette_agents::profile::{Library, Profile, UNSEEN_FIX, on_path, unseen};
 
 use super::Context;
 use crate::cli;
@@ -45,6 +45,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Doctor) -> Result<Exi
         }),
         Ok(project) => {
             findings.push(workflow(&project));
+            findings.extend(budget(&project));
             findings.push(state(&project).await);
             findings.push(store(&project).await);
             let client = project.socket().map(|socket| Client::new(&socket));
@@ -270,6 +271,15 @@ fn workflow(project: &crate::project::Project) -> Finding {
         }
     };
     Finding { name: "workflow".to_owned(), good, needed: true, said, fix }
+}
+
+/// Finds agents whose cost the budget does not see.
+fn budget(project: &Project) -> Option<Finding> {
+    let loaded = project.load().ok()?;
+    let library = project.profiles();
+    let said = unseen(&loaded.workflow, |name| library.get(name))?;
+    let fix = UNSEEN_FIX.to_owned();
+    Some(Finding { name: "budget", good: false, needed: false, said, fix })
 }
 
 /// Events that an older version wrote have no checksum.

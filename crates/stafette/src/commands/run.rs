@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use stafette_agents::profile::unseen;
 use stafette_core::clean::Clean;
 use stafette_core::{Fields, Usd};
 use stafette_engine::RunView;
@@ -94,6 +95,7 @@ async fn start(context: &Context, client: &Client, arguments: &cli::Run) -> Resu
         "by": person(),
     });
     super::continue_runs(context, client, None).await?;
+    warn_of_unseen(context);
     let started: Value = client.post("/v1/runs", &body).await?;
     let run = started["run"].as_str().unwrap_or_default().to_owned();
     if arguments.detach {
@@ -114,6 +116,16 @@ async fn start(context: &Context, client: &Client, arguments: &cli::Run) -> Resu
         return seen.await;
     }
     until_interrupted(context, &run, seen).await
+}
+
+/// Says which agents' cost the budget does not see.
+fn warn_of_unseen(context: &Context) {
+    let Ok(project) = context.project() else { return };
+    let Ok(loaded) = project.load() else { return };
+    let library = project.profiles();
+    if let Some(unseen) = unseen(&loaded.workflow, |name| library.get(name)) {
+        context.output.say(format!("note: {unseen}"));
+    }
 }
 
 /// Shows a run until the person interrupts: the run continues without them.
@@ -265,10 +277,10 @@ async fn end(
     let tone = if exit == Exit::Ok { Tone::Good } else { Tone::Yours };
     let why = view.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
     let rest = format!(
-        " {}{why} — {}, {} spent",
+        " {}{why} — {}, {}",
         view.run.short(),
         crate::output::count(view.tally.handoffs as usize, "handoff"),
-        view.purse.spent.money,
+        super::cost::spent(view.purse.spent),
     );
     output.say(output.paint(tone, &view.status) + rest);
     output.line(view.run.to_string());

@@ -40,7 +40,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::OneRun) -> Result<Exi
             words(view),
             view.working.join(", "),
             view.tally.handoffs.to_string(),
-            view.purse.spent.money.to_string(),
+            view.purse.spent.cost(),
             short(&view.request, 60),
         ]
     });
@@ -86,15 +86,21 @@ fn show(context: &Context, value: &Value) -> Result<(), Failure> {
             "spent".to_owned(),
             format!(
                 "{} of {} ({} set aside), {} tokens",
-                view.purse.spent.money,
+                view.purse.spent.cost(),
                 view.purse.limit.money,
                 view.purse.reserved.money,
-                view.purse.spent.tokens
+                view.purse.spent.count()
             ),
         ],
         vec!["began".to_owned(), view.created_at.clone()],
         vec!["changed".to_owned(), view.updated_at.clone()],
     ];
+    let unknown = view.purse.spent.unknown.turns();
+    if unknown > 0 {
+        let turns = crate::output::count(unknown as usize, "turn");
+        let text = format!("{turns}: the budget does not see what they cost");
+        rows.push(vec!["unknown".to_owned(), text]);
+    }
     if let Some(why) = &view.why {
         rows.push(vec!["because".to_owned(), why.clone()]);
     }

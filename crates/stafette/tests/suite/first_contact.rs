@@ -42,6 +42,15 @@ fn b_23_claude_code_without_a_terminal_tells_what_it_was_denied() {
 }
 
 #[test]
+fn b_05_what_agents_use_in_a_terminal_is_counted_and_a_budget_of_tokens_stops_them() {
+    for agent in [Agent::Claude, Agent::Codex] {
+        let trial = &tried(agent, "pty", "budget")[0];
+        assert_eq!(trial["tokens"], trial["answered"], "{trial:#}");
+        assert!(!trial["cost"].as_str().expect("a cost").contains("unknown"), "{trial:#}");
+    }
+}
+
+#[test]
 fn b_23_codex_works_at_first_contact_with_nobody() {
     for runner in ["exec", "pty", "acp"] {
         let trial = &tried(Agent::Codex, runner, "handoff")[0];

@@ -50,7 +50,7 @@ fn step(plan: &Plan) -> Option<String> {
 
 fn cost(cost: Cost) -> Option<Usage> {
     let dollars = cost.currency.eq_ignore_ascii_case("usd").then_some(cost.amount)?;
-    Some(Usage { tokens: 0, money: Usd::from_dollars(dollars)? })
+    Some(Usage::exactly(0, Usd::from_dollars(dollars)?))
 }
 
 /// Translates a question to the user.

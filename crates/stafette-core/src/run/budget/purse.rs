@@ -83,15 +83,27 @@ impl Account {
     pub(super) fn settle(&mut self, used: Usage, took: Millis) {
         self.turns += 1;
         self.spent += used;
-        self.most = self.most.max(used);
+        self.most = self.most.max(used.amounts());
         self.time = Millis(self.time.0.saturating_add(took.0));
         // A turn that failed before it could report its usage says nothing about the next one.
         if used != Usage::default() {
             let moved = |next: u64, used: u64| used.max(next - next.saturating_sub(used) / FALL);
-            self.next = Usage {
-                tokens: moved(self.next.tokens, used.tokens),
-                money: Usd(moved(self.next.money.0, used.money.0)),
-            };
+            // What is unknown of this one says nothing either.
+            if used.unknown.tokens == 0 {
+                self.next.tokens = moved(self.next.tokens, used.tokens);
+            }
+            if used.unknown.money == 0 {
+                self.next.money = Usd(moved(self.next.money.0, used.money.0));
+            }
+        }
+    }
+
+    /// Returns the expected cost of its turns in later runs, when the most so far was `before`.
+    pub fn forecast(&self, before: Usage) -> Forecast {
+        let most = before.max(self.most);
+        match most == Usage::default() && !self.spent.unknown.is_empty() {
+            true => Forecast::Unmetered,
+            false => Forecast::Known(most),
         }
     }
 
@@ -161,7 +173,7 @@ impl Purse {
                 Some(Forecast::Known(most)) => *most,
                 _ => Usage::default(),
             };
-            known.insert(name.clone(), Forecast::Known(before.max(account.most)));
+            known.insert(name.clone(), account.forecast(before));
         }
         known
     }
@@ -171,7 +183,7 @@ impl Purse {
         let (spent, reserved, limit) = (self.spent, self.reserved, &self.limit);
         let money = limit.money.0.saturating_sub(spent.money.0).saturating_sub(reserved.money.0);
         let tokens = limit.tokens.saturating_sub(spent.tokens).saturating_sub(reserved.tokens);
-        Usage { tokens, money: Usd(money) }
+        Usage::exactly(tokens, Usd(money))
     }
 
     /// True if open turns have reserved everything that is left.

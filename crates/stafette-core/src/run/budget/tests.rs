@@ -1,5 +1,6 @@
+use crate::run::budget::Forecast;
 use crate::run::story::{Story, costing, done, h, pass};
-use crate::{Millis, Offer, Status, TurnResult, Usd};
+use crate::{Millis, Offer, Status, TurnResult, Usage, Usd};
 
 fn spend(story: &mut Story, number: u32, to: &str) {
     let offers: Vec<Offer> = if to.is_empty() { vec![] } else { vec![pass(to)] };
@@ -67,7 +68,7 @@ fn b_05_when_time_is_up_the_turn_that_is_out_is_the_last() {
 fn b_05_tokens_are_a_budget_too() {
     let mut story = Story::new(&ONE_AGENT.replace("1usd\"", "1usd\", tokens = 1000"));
     let mut spend = |number: u32, to: &str| {
-        let usage = crate::Usage { tokens: 300, money: Usd(0) };
+        let usage = Usage::exactly(300, Usd(0));
         story.ends(h(number), TurnResult { offers: vec![pass(to)], usage, ..done() });
     };
     for (number, to) in [(1, "twin"), (2, "solo"), (3, "twin")] {
@@ -75,6 +76,36 @@ fn b_05_tokens_are_a_budget_too() {
     }
     assert_eq!((story.status(), story.run.outbox().count()), (Status::WaitingForBudget, 0));
     assert_eq!(story.run.purse.spent.tokens, 900);
+}
+
+#[test]
+fn b_05_what_a_turn_used_and_nobody_knows_is_counted_as_unknown() {
+    let unknown = Usage::unknown();
+    let mut story = Story::new(ONE_AGENT);
+    spend(&mut story, 1, "twin");
+    story.ends(h(2), TurnResult { offers: vec![pass("solo")], usage: unknown, ..done() });
+    let spent = story.run.purse.spent;
+    assert_eq!(spent.cost_and_unknown(), "≥ $0.30, 1 turn unknown");
+    let accounts = &story.run.purse.agents;
+    assert_eq!(accounts["twin"].forecast(Usage::default()), Forecast::Unmetered);
+    let solo = accounts["solo"].forecast(Usage::default());
+    assert_eq!(solo, Forecast::Known(costing(0.30)));
+    story.done(h(3));
+    assert_eq!(story.status(), Status::Succeeded, "nothing waits for what it may have cost");
+}
+
+#[test]
+fn b_05_what_nobody_knows_counts_as_the_estimate_and_the_budget_binds() {
+    let guessed = "agents = { solo = { runner = \"scripted\", estimate = { money = 0.6, tokens = 70 } }, \
+                   twin.runner = \"scripted\" }";
+    let told = "agents = { solo.runner = \"scripted\", twin.runner = \"scripted\" }";
+    let mut story = Story::new(&ONE_AGENT.replace(told, guessed));
+    let usage = Usage { tokens: 5, ..Usage::unknown() };
+    story.ends(h(1), TurnResult { offers: vec![pass("twin")], usage, ..done() });
+    let spent = story.run.purse.spent;
+    assert_eq!((spent.tokens, spent.cost()), (70, "≈ $0.60".to_owned()));
+    story.ends(h(2), TurnResult { offers: vec![pass("solo")], ..done() });
+    assert_eq!(story.status(), Status::WaitingForBudget);
 }
 
 #[test]

@@ -282,13 +282,13 @@ impl Trial<'_> {
             Err(_) => row.extend(vec![String::new(); 6]),
             Ok(verdict) => {
                 let seconds = |time: Duration| format!("{:.1} s", time.as_secs_f32());
-                let unknown = verdict.tokens == 0;
+                let tokens = verdict.tokens().map(|tokens| tokens.to_string());
                 row.extend([
                     if verdict.ready { seconds(verdict.ready_after) } else { "no".to_owned() },
                     verdict.asked.len().to_string(),
                     if verdict.handed_over { "yes" } else { "no" }.to_owned(),
-                    if unknown { "unknown".to_owned() } else { verdict.tokens.to_string() },
-                    if unknown { "unknown".to_owned() } else { verdict.cost.clone() },
+                    tokens.unwrap_or_else(|| "unknown".to_owned()),
+                    verdict.spent.cost(),
                     seconds(verdict.time),
                 ]);
                 remarks.extend(verdict.remarks());

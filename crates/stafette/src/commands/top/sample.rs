@@ -40,7 +40,7 @@ pub(super) fn agent(name: &str, group: Group, doing: &str) -> AgentView {
         until: None,
         work: matches!(group, Group::NeedsYou | Group::Working).then_some(work),
         question: (group == Group::NeedsYou).then_some(HandoffId(3)),
-        spent: Usage { tokens: 900, money: Usd(120_000) },
+        spent: Usage::exactly(900, Usd(120_000)),
     }
 }
 

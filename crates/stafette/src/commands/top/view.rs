@@ -79,7 +79,7 @@ fn header(state: &State, theme: Theme, room: usize) -> Line<'static> {
     let pieces = [
         (Tone::Head, format!("{name}{}", count(runs.len(), "run"))),
         (tone, format!("{yours} {need}")),
-        (Tone::Head, format!("{} spent", spent.money)),
+        (Tone::Head, crate::commands::cost::spent(spent)),
     ];
     let alerts = state.known.as_ref().map_or(&[][..], |known| &known.alerts);
     let names = alerts.iter().map(|alert| alert.split(':').next().unwrap_or_default());
@@ -185,7 +185,7 @@ impl Columns {
         rest.push_str(&cell(&doing, self.doing));
         rest.push_str(&format!(" {:>4}", elapsed(&agent.since, state.now)));
         if self.cost {
-            rest.push_str(&format!(" {:>7}", agent.spent.money.to_string()));
+            rest.push_str(&format!(" {:>7}", agent.spent.cost().replace(' ', "")));
         }
         let pointer = if here { "▸ " } else { "  " };
         let how = cell(&format!("{mark} {word}"), HOW);

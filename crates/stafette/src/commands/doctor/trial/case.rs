@@ -26,6 +26,9 @@ pub(super) const CHECKED: &str = "all checks pass";
 /// The seconds without a sign of life after which an agent that hangs is ended.
 const STALL: u64 = 20;
 
+/// The tokens of a budget that the builder's turn exceeds.
+const BUDGET: u64 = 300;
+
 /// The seconds until a quota that is used up is available again.
 const RESET: u64 = 2 * 60 * 60;
 
@@ -48,7 +51,7 @@ impl TrialCase {
     pub(super) fn script(self, profile: &Profile, runner: TrialRunner) -> Script {
         let builder = || Rule::when(BUILDER);
         let before = match self {
-            TrialCase::Handoff | TrialCase::Frame => None,
+            TrialCase::Handoff | TrialCase::Frame | TrialCase::Budget => None,
             TrialCase::Kill | TrialCase::Hang => Some(builder().once().then(Reply::stall())),
             TrialCase::Limit => Some(builder().then(Reply::limited(now() + RESET))),
             TrialCase::Overload => Some(builder().times(2).then(Reply::broken(529))),
@@ -102,6 +105,9 @@ impl TrialCase {
                 let _ = writeln!(text, "stall = \"{STALL}s\"");
             }
         }
+        if self == TrialCase::Budget {
+            let _ = write!(text, "\n[budget]\ntokens = {BUDGET}\n");
+        }
         text + "\n[[routes]]\nfrom = \"builder\"\nto = \"reviewer\"\n"
     }
 
@@ -131,6 +137,13 @@ impl TrialCase {
                 unless(verdict.failures.iter().any(is_stall), "no stall was detected")
             }
             TrialCase::Kill => unless(verdict.noticed.is_some(), "its death was not noticed"),
+            TrialCase::Budget => {
+                let counted = verdict.tokens() == Some(verdict.answered);
+                let limit = format!("of {BUDGET} tokens used");
+                let stops = verdict.asked.iter().any(|asked| asked.contains(&limit));
+                unless(counted, "its tokens are not counted")
+                    .or_else(|| unless(stops, "the budget did not stop it"))
+            }
             TrialCase::Handoff | TrialCase::Frame | TrialCase::Overload => None,
         }
     }

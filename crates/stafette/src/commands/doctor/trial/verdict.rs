@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stafette_core::Time;
-use stafette_fake_model::Exchange;
+use stafette_core::{Time, Usage};
+use stafette_fake_model::{self as model, Exchange, Outcome as Answered};
 
 use super::case::{BUILDER, CHECKED, GREETING, REVIEWER};
 
@@ -44,8 +44,10 @@ pub(super) struct Verdict {
     pub(super) surprises: Vec<String>,
     /// The servers elsewhere that were asked for, and refused.
     pub(super) outside: Vec<String>,
-    pub(super) tokens: u64,
-    pub(super) cost: String,
+    /// The tokens that the model says the agents have used, without those from its cache.
+    pub(super) answered: u64,
+    /// What the run has spent.
+    pub(super) spent: Usage,
     /// The time from the start of the run to its end.
     pub(super) time: Duration,
 }
@@ -66,6 +68,9 @@ impl Verdict {
         self.ran = tells(BUILDER, CHECKED);
         self.handed_over = tells(REVIEWER, REVIEWER);
         self.edited = tells(REVIEWER, GREETING);
+        let model::Usage { input, output, .. } = model::Usage::default();
+        let answers = exchanges.iter().filter(|it| matches!(it.outcome, Answered::Rule(_)));
+        self.answered = answers.map(|_| input + output).sum();
         let is_outside = |exchange: &&Exchange| exchange.method == "CONNECT";
         let (outside, inside): (Vec<&Exchange>, Vec<&Exchange>) =
             exchanges.iter().filter(|exchange| exchange.is_surprise()).partition(is_outside);
@@ -78,13 +83,7 @@ impl Verdict {
     pub(super) fn read_run(&mut self, run: &Value) {
         self.status = run["status"].as_str().unwrap_or_default().to_owned();
         self.retries = run.pointer("/tally/retries").and_then(Value::as_u64).unwrap_or(0);
-        let spent = &run["purse"]["spent"];
-        self.tokens = spent["tokens"].as_u64().unwrap_or(0);
-        self.cost = match &spent["money"] {
-            Value::String(text) => text.clone(),
-            Value::Null => String::new(),
-            number => number.to_string(),
-        };
+        self.spent = serde_json::from_value(run["purse"]["spent"].clone()).unwrap_or_default();
     }
 
     /// Reads the events of the run.
@@ -112,6 +111,11 @@ impl Verdict {
             u64::try_from(first.0 - killed.0).ok().map(Duration::from_millis)
         });
         self.parked = events.iter().any(|event| event["event"] == "handoff_parked");
+    }
+
+    /// Returns the tokens that the run has spent, if they are known.
+    pub(super) fn tokens(&self) -> Option<u64> {
+        Some(self.spent.tokens).filter(|_| self.spent.unknown.tokens == 0)
     }
 
     /// What there is to say besides, on one line.
@@ -152,8 +156,9 @@ impl Verdict {
             "noticed": self.noticed.map(seconds),
             "unexpected": self.surprises,
             "outside": self.outside,
-            "tokens": self.tokens,
-            "cost": self.cost,
+            "tokens": self.tokens(),
+            "answered": self.answered,
+            "cost": self.spent.cost(),
             "seconds": seconds(self.time),
         })
     }

@@ -77,8 +77,8 @@ fn agent_part(page: &mut Page, agent: &AgentView, state: &State) {
     let session = agent.session.map(|session| format!(" · process {}", session_word(session)));
     page.quiet(&format!(
         "{} · {} tokens{}",
-        agent.spent.money,
-        agent.spent.tokens,
+        agent.spent.cost(),
+        agent.spent.count(),
         session.unwrap_or_default()
     ));
     if agent.question.is_none() && !agent.doing.is_empty() {
