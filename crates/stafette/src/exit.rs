@@ -32,6 +32,27 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// A failure that does not say yet what to do, which only [`Unfixed::fix`] makes a [`Failure`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[must_use]
+pub(crate) struct Unfixed(Failure);
+
+impl Unfixed {
+    /// Adds the error, with all its causes.
+    pub(crate) fn because(self, error: &dyn std::error::Error) -> Self {
+        Unfixed(self.0.because(error))
+    }
+
+    pub(crate) fn why(self, why: impl Into<String>) -> Self {
+        Unfixed(self.0.why(why))
+    }
+
+    /// What the user can do about it: a command, or what to change.
+    pub(crate) fn fix(self, fix: impl Into<String>) -> Failure {
+        self.0.fix(fix)
+    }
+}
+
 /// A failure: what happened, why, and what to do next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Failure {
@@ -42,15 +63,16 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    pub(crate) fn new(code: Exit, what: impl Into<String>) -> Self {
-        Failure { what: what.into(), why: String::new(), fix: String::new(), code }
+    #[expect(clippy::new_ret_no_self, reason = "it is no failure before it has a fix")]
+    pub(crate) fn new(code: Exit, what: impl Into<String>) -> Unfixed {
+        Unfixed(Failure { what: what.into(), why: String::new(), fix: String::new(), code })
     }
 
-    pub(crate) fn failed(what: impl Into<String>) -> Self {
+    pub(crate) fn failed(what: impl Into<String>) -> Unfixed {
         Self::new(Exit::Failed, what)
     }
 
-    pub(crate) fn usage(what: impl Into<String>) -> Self {
+    pub(crate) fn usage(what: impl Into<String>) -> Unfixed {
         Self::new(Exit::Usage, what)
     }
 

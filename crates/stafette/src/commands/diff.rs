@@ -44,9 +44,11 @@ async fn newest(client: &Client) -> Result<String, Failure> {
     let is_open =
         |change: &&&Value| change["status"] == "pending" || change["status"] == "approved";
     let newest = changes.iter().rev().find(is_open).or(changes.last());
-    newest
-        .map(|change| text(change, "id"))
-        .ok_or_else(|| Failure::failed("Nothing was proposed, so there is nothing to show"))
+    newest.map(|change| text(change, "id")).ok_or_else(|| {
+        Failure::failed("No change was proposed yet").fix(
+            "see `stafette status` for the runs, or propose one with `stafette changes propose`",
+        )
+    })
 }
 
 fn stat(context: &Context, files: &[&Value]) {

@@ -34,17 +34,18 @@ pub(crate) async fn run(context: &Context, arguments: cli::Emit) -> Result<Exit,
             .why("STAFETTE_SOCKET and STAFETTE_TOKEN are not set")
             .fix("`stafette run` sets them for the agents that it starts"));
     };
-    let text =
-        match arguments.payload.as_deref() {
-            Some("-") => {
-                let mut text = String::new();
-                std::io::stdin().lock().take(MOST).read_to_string(&mut text).map_err(|error| {
-                    Failure::usage("Standard input cannot be read").because(&error)
-                })?;
-                text
-            }
-            text => text.unwrap_or_default().to_owned(),
-        };
+    let text = match arguments.payload.as_deref() {
+        Some("-") => {
+            let mut text = String::new();
+            std::io::stdin()
+                .lock()
+                .take(MOST)
+                .read_to_string(&mut text)
+                .map_err(|error| unreadable(&error))?;
+            text
+        }
+        text => text.unwrap_or_default().to_owned(),
+    };
     // As in a frame: text that is not JSON is a string.
     let payload = serde_json::from_str(&text).unwrap_or(Value::String(text));
     let body = json!({ "type": arguments.kind.to_uppercase(), "payload": payload });
@@ -60,6 +61,13 @@ pub(crate) async fn run(context: &Context, arguments: cli::Emit) -> Result<Exit,
         false => context.output.say("taken"),
     }
     Ok(Exit::Ok)
+}
+
+/// The failure for a standard input that is not text.
+pub(crate) fn unreadable(error: &std::io::Error) -> Failure {
+    Failure::usage("Cannot read standard input")
+        .because(error)
+        .fix("pipe UTF-8 text to it, or give the text as an argument")
 }
 
 /// Returns once the daemon has stored it. Waits for a daemon that is being restarted, as long as

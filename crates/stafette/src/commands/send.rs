@@ -35,7 +35,7 @@ fn text(typed: String) -> Result<String, Failure> {
         .lock()
         .take(limit)
         .read_to_string(&mut text)
-        .map_err(|error| Failure::usage("Standard input cannot be read").because(&error))?;
+        .map_err(|error| super::emit::unreadable(&error))?;
     text.truncate(text.trim_end_matches(['\n', '\r']).len());
     Ok(text)
 }

@@ -47,8 +47,11 @@ async fn list(context: &Context) -> Result<Exit, Failure> {
 async fn fire(context: &Context, name: &str, payload: Option<String>) -> Result<Exit, Failure> {
     let payload: Value = match payload {
         None => Value::Null,
-        Some(text) => serde_json::from_str(&text)
-            .map_err(|error| Failure::usage("The payload is not JSON").because(&error))?,
+        Some(text) => serde_json::from_str(&text).map_err(|error| {
+            Failure::usage("The payload is not JSON")
+                .because(&error)
+                .fix("quote it for the shell, as in --payload '{\"ref\": \"main\"}'")
+        })?,
     };
     let by = std::env::var("USER").unwrap_or_default();
     let client = daemon(context).await?;

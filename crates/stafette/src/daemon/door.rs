@@ -50,10 +50,11 @@ impl Wanted {
     /// Opens it. Returns its address for people and programs.
     pub(super) async fn open(self, edge: &Edge) -> Result<String, Failure> {
         let tls = match &self.tls {
-            Some((cert, key)) => Some(
-                Tls::read(cert, key)
-                    .map_err(|error| Failure::usage("TLS cannot be spoken").because(&error))?,
-            ),
+            Some((cert, key)) => Some(Tls::read(cert, key).map_err(|error| {
+                Failure::usage("Cannot set up TLS")
+                    .because(&error)
+                    .fix("name PEM files that this user may read: a certificate and its key")
+            })?),
             None => None,
         };
         let address = self.address;
@@ -65,9 +66,9 @@ impl Wanted {
             DoorError::NoToken => Failure::usage(format!("Stafette does not listen on {address}"))
                 .because(&error)
                 .fix("make one first with `stafette token create NAME --scope act`"),
-            DoorError::Bind { .. } => {
-                Failure::failed(format!("{address} cannot be listened on")).because(&error)
-            }
+            DoorError::Bind { .. } => Failure::failed(format!("Cannot listen on {address}"))
+                .because(&error)
+                .fix("choose another port with --listen, or end the program that has this one"),
         })?;
         Ok(door.url())
     }
