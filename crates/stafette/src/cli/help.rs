@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Command, CommandFactory, FromArgMatches};
 use serde_json::json;
 
@@ -82,7 +83,7 @@ fn explained(command: &Command, (_, names): Group) -> Vec<(&'static str, String)
 /// The end of the process, when they are wrong or ask for help, which is printed.
 pub(crate) fn parse() -> Result<Cli, Exit> {
     let parsed = command().try_get_matches().and_then(|found| Cli::from_arg_matches(&found));
-    parsed.map_err(|error| report(&error, wants_json()))
+    parsed.map_err(|error| report(error, wants_json()))
 }
 
 /// Prints the help of a command, or of all.
@@ -94,7 +95,7 @@ pub(crate) fn show(output: Output, words: &[String]) -> Exit {
     // Asked for as with `--help`: one that does not exist gets the same suggestions.
     let words = ["stafette"].into_iter().chain(words.iter().map(String::as_str)).chain(["--help"]);
     match command().try_get_matches_from(words) {
-        Err(error) => report(&error, output.json),
+        Err(error) => report(error, output.json),
         Ok(_) => Exit::Ok,
     }
 }
@@ -122,9 +123,10 @@ fn show_all(output: Output) {
 }
 
 /// Prints help that was asked for, or what is wrong with the arguments.
-fn report(error: &clap::Error, json: bool) -> Exit {
+fn report(mut error: clap::Error, json: bool) -> Exit {
+    suggest_one(&mut error);
     if json && error.use_stderr() {
-        Output::new(true).failure(&failure(error));
+        Output::new(true).failure(&failure(&error));
         return Exit::Usage;
     }
     match (error.print(), error.use_stderr()) {
@@ -133,6 +135,15 @@ fn report(error: &clap::Error, json: bool) -> Exit {
             std::process::exit(CLOSED_PIPE)
         }
         (_, false) => Exit::Ok,
+    }
+}
+
+/// Keeps only the nearest of several suggested commands, which clap puts last.
+fn suggest_one(error: &mut clap::Error) {
+    let kind = ContextKind::SuggestedSubcommand;
+    let Some(ContextValue::Strings(names)) = error.get(kind) else { return };
+    if let Some(nearest) = names.last().cloned() {
+        error.insert(kind, ContextValue::String(nearest));
     }
 }
 

@@ -31,6 +31,10 @@ fn b_27_wrong_arguments_are_told_as_json_to_those_who_want_it() {
     let plain = world.run(&["stauts"]);
     assert_eq!((plain.code, plain.out.as_str()), (2, ""), "{plain:?}");
     assert!(plain.err.contains("a similar subcommand exists: 'status'"), "{plain:?}");
+    for (typed, meant) in [("inbxo", "inbox"), ("anwser", "answer"), ("staus", "status")] {
+        let said = world.run(&[typed]);
+        assert!(said.err.contains(&format!("exists: '{meant}'")), "{said:?}");
+    }
     // After `--` it belongs to another command.
     let other = world.run(&["lock", "--nonsense", "--", "make", "--json"]);
     assert!(other.code == 2 && other.out.is_empty(), "{other:?}");
