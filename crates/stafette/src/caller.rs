@@ -32,10 +32,10 @@ fn is_for_people(command: &Command) -> bool {
         | Command::Restart(_)
         | Command::Apply(_)
         | Command::Undo(_)
-        | Command::Renew(_)
+        | Command::SelfUpdate(_)
         | Command::Init(_)
         | Command::Replay(_)
-        | Command::Tidy(_) => true,
+        | Command::Prune(_) => true,
         Command::State { action } => action.is_some(),
         Command::Changes(changes) => {
             !matches!(changes.command, None | Some(ChangesCommand::Propose { .. }))

@@ -2,7 +2,7 @@
 
 mod changes;
 mod cost;
-mod doctor;
+pub(crate) mod help;
 mod knowledge;
 mod locks;
 mod terminals;
@@ -12,34 +12,49 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-pub(crate) use changes::{Apply, Changes, ChangesCommand, Diff, Pr, Renew, Undo};
+pub(crate) use changes::{Apply, Changes, ChangesCommand, Diff, SelfUpdate, Undo};
 pub(crate) use cost::{Cost, CostBy};
 pub(crate) use doctor::{Doctor, TrialCase, TrialRunner};
 pub(crate) use knowledge::*;
 pub(crate) use locks::{Lock, LockAction, LockCheck, LockHook, Unlock};
 pub(crate) use terminals::{Attach, Replay, Restart, Send};
 
-/// Agents pass work to each other, and to people, without losing it.
-///
-/// Exit codes: 0 ok, 1 failed, 2 usage, 3 needs a person, 4 budget, 5 rolled back, 6 lock,
-/// 7 no daemon.
+/// Let AI agents hand work to each other and to people without losing any of it.
 #[derive(Debug, Parser)]
-#[command(name = "stafette", version, propagate_version = true, disable_help_subcommand = true)]
+#[command(
+    name = "stafette",
+    version,
+    propagate_version = true,
+    disable_help_subcommand = true,
+    help_template = help::TEMPLATE
+)]
 pub(crate) struct Cli {
-    /// Print JSON for programs instead of text for people.
-    #[arg(long, global = true, env = "STAFETTE_JSON", value_parser = clap::builder::FalseyValueParser::new())]
+    /// Print JSON instead of text.
+    #[arg(long, global = true, env = "STAFETTE_JSON", hide_env_values = true, value_parser = clap::builder::FalseyValueParser::new())]
     pub(crate) json: bool,
-    /// Answer every question with yes.
-    #[arg(long, short, global = true, env = "STAFETTE_YES", value_parser = clap::builder::FalseyValueParser::new())]
+    /// Answer every confirmation with yes.
+    #[arg(long, short, global = true, env = "STAFETTE_YES", hide_env_values = true, value_parser = clap::builder::FalseyValueParser::new())]
     pub(crate) yes: bool,
-    /// The project's folder; otherwise the nearest one above with a stafette.toml.
-    #[arg(long, global = true, value_name = "DIR", env = "STAFETTE_PROJECT")]
+    /// Project folder [default: the nearest with a stafette.toml].
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        env = "STAFETTE_PROJECT",
+        hide_env_values = true
+    )]
     pub(crate) project: Option<PathBuf>,
-    /// The PostgreSQL database to keep the runs in (postgres://…) instead of a file of the project.
+    /// PostgreSQL database for the runs [default: a project file].
     #[arg(long, global = true, value_name = "URL", env = "STAFETTE_STORE", hide_env_values = true)]
     pub(crate) store: Option<String>,
+    /// Print only results and errors.
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Print each request to the daemon, and how long it took.
+    #[arg(long, short, global = true)]
+    pub(crate) verbose: bool,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -48,154 +63,160 @@ pub(crate) enum Command {
     Init(Init),
     /// Run the workflow on a request and follow it.
     Run(Run),
-    /// Go on with a run: after a pause, a restart or an answer.
+    /// Resume a run and follow it.
     Resume(OneRun),
-    /// Show the runs, or one of them.
+    /// Show all runs, or one of them.
     #[command(visible_alias = "show")]
     Status(OneRun),
-    /// Add up what was spent.
+    /// Show costs by run, agent or day.
     Cost(Cost),
     /// List the handoffs of a run.
     Handoffs(OneRun),
     /// Show the events of a run.
     Log(Log),
-    /// List what is yours to decide.
+    /// List the questions waiting for you.
     Inbox,
-    /// Answer a question of the inbox.
+    /// Answer a question in your inbox.
     Answer(Answer),
-    /// Watch all agents, those who need you first; as JSON without a terminal.
+    /// Watch all agents, those waiting for you first.
     Top,
-    /// Look into an agent's terminal; Ctrl-q leaves. As text without a terminal of one's own.
+    /// Attach to an agent's terminal (Ctrl-Q detaches), or print its screen.
     Attach(Attach),
     /// Type a message into an agent's terminal.
     Send(Send),
-    /// Start the program in an agent's terminal again.
+    /// Restart the program in an agent's terminal.
     Restart(Restart),
-    /// Watch what an agent's terminal showed, or print it.
+    /// Replay the recording of an agent's terminal, or print it.
     Replay(Replay),
-    /// Explain how a handoff came about, or a run.
+    /// Explain how a handoff, a change or a run came about.
     Why(Why),
-    /// List the alerts, or print them as rules for Prometheus.
+    /// List active alerts, or print the alert rules for Prometheus.
     Alerts(Alerts),
-    /// Write a run as one page that can be mailed.
+    /// Write a report of a run as one HTML page.
     Report(Report),
-    /// Find words in events, handoffs and transcripts.
+    /// Search events, handoffs and transcripts.
     Find(Find),
     /// Leave a note for the next generation of the team.
     Note(Note),
-    /// Print what the next generation reads first.
+    /// Print the briefing of the next generation.
     Briefing(OneRun),
-    /// Print where the team stands, as data/state/orchestrator-context.json has it.
+    /// Print the team's state, in the form of data/state/orchestrator-context.json.
     Context(OneRun),
-    /// Call a run off.
+    /// Cancel a run.
     Cancel(Cancel),
-    /// Let a run give out nothing new.
+    /// Pause a run: no new turns start.
     Pause(OneRun),
-    /// Go another way from a moment of a run's past, as a new run.
+    /// Start a new run from an earlier point of another.
     Fork(Fork),
-    /// List the changes that were proposed, or say yes to one.
+    /// List, approve, reject, propose or comment on changes.
     Changes(Changes),
-    /// Show a change line by line; the newest that waits otherwise.
+    /// Show a change line by line.
     Diff(Diff),
-    /// Push a change as a branch of its own and open a pull request, with gh or glab.
-    Pr(Pr),
-    /// Apply a change: validated whole, or taken back (exit code 5).
+    /// Apply a change, or roll it back if it does not validate (exit code 5).
     Apply(Apply),
-    /// Take a change out of the project again.
+    /// Undo an applied change.
     Undo(Undo),
-    /// Give the team's own program the code of a change and restart it, or bring it back (exit code 5).
-    Renew(Renew),
-    /// Lock files, so that nobody else changes them; with a command, for as long as it runs.
+    /// Update and restart the team's own program with a change, or roll it back (exit code 5).
+    #[command(alias = "renew")]
+    SelfUpdate(SelfUpdate),
+    /// Lock files against changes by others, optionally while a command runs.
     Lock(Lock),
-    /// Give locks back.
+    /// Release locks.
     Unlock(Unlock),
-    /// List who has locked what, and who waits for it.
+    /// List locks, their holders and who waits for them.
     Locks,
     /// Check a workflow file, or a protocol document with --gate.
     Check(Check),
     /// Print a JSON Schema.
     Schema(Schema),
-    /// List who may use which operation of the daemon.
+    /// List the daemon's operations and who may use them.
     Rights,
-    /// Check a JSON document against its schema.
+    /// Validate a JSON document against its schema.
     Validate(Validate),
-    /// Print the control frames in a stream, or in what a command prints, as JSON lines.
+    /// Print the control frames of a stream or of a command's output, as JSON lines.
     Frames(Frames),
-    /// Show everything that this project's stafette.toml can do, and allow it.
+    /// Show everything that this project's stafette.toml can do, and trust it.
     Trust(Trust),
-    /// Say what works here and what does not, each with its fix.
-    Doctor(Doctor),
-    /// Watch a team of scripted agents build, review and fix in a little repository.
+    /// Check what works here, with a fix for each problem.
+    Doctor,
+    /// Watch four scripted agents plan, build, review and fix a small program.
     Demo(Demo),
-    /// Hand on, answer or report from inside an agent's session.
+    /// Hand over, answer or report from inside an agent's session.
     Emit(Emit),
-    /// Speak the Model Context Protocol on standard input and output.
+    /// Serve the Model Context Protocol on standard input and output.
     Mcp,
     /// Start the project's daemon.
     Up(Up),
     /// Stop the project's daemon.
     Down,
-    /// Open the page in the browser, by a link that works once.
+    /// Open the page in your browser, by a one-time link.
     Open(Open),
-    /// Give tokens to programs that come by HTTP, and take them back.
+    /// Create, list and revoke API tokens.
     #[command(subcommand)]
     Token(Token),
-    /// List what begins runs by itself, or pull it by hand.
+    /// List triggers, or fire one.
     Triggers(Triggers),
-    /// See whether news reaches you.
+    /// Test your notification channels.
     #[command(subcommand)]
     Notify(Notify),
-    /// List what was learned, look for more, or have it count.
+    /// List insights, look for new ones, or accept one.
     Insights(Insights),
-    /// List what estimates and returns are reckoned with, by version, or go back.
+    /// List versions of the estimation parameters, or roll back.
     Params(Params),
-    /// Show what takes place and which blocks of time wait for you.
+    /// Show the calendar; accept, move or drop blocks of time.
     Calendar(Calendar),
-    /// Show decisions and what they return.
+    /// Show decisions and their returns.
     Roi(Roi),
-    /// List the talk that is kept, read it or search it.
+    /// List, read or search conversations.
     Threads(Threads),
-    /// Say how much the graph holds, or take it to another home.
+    /// Show, export or import the graph.
     Graph(Graph),
-    /// Measure handoffs a second, with the reference beside them.
+    /// Measure handoffs and terminals on this machine.
     Bench(Bench),
-    /// Show where this project's state is kept, or say what becomes of it.
+    /// Show where this project's state is stored, adopt it or set it aside.
     State {
         #[command(subcommand)]
         action: Option<StateAction>,
     },
-    /// Tidy the store: drop old finished runs and give room back.
-    Tidy(Tidy),
+    /// Remove old finished runs and free their space.
+    #[command(alias = "tidy")]
+    Prune(Prune),
+    /// Show the help of a command; `help all` lists every command.
+    Help {
+        /// Command to explain, or `all`.
+        #[arg(num_args = 0.., value_name = "COMMAND")]
+        words: Vec<String>,
+    },
     /// Print completions for a shell.
     Completions {
-        /// Which shell.
+        /// Shell to complete for.
         shell: Shell,
     },
-    /// Write the manual pages into a folder.
+    /// Write the manual pages to a folder.
     Man {
-        /// Where to.
+        /// Folder to write to.
         folder: PathBuf,
     },
     /// Play a scripted agent's turn.
     #[command(hide = true)]
     Play {
-        /// The script.
+        /// Script to play.
         script: PathBuf,
     },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Init {
-    /// What to start from.
+    /// Team to start from.
     #[arg(long, value_enum, default_value_t = Template::Pair)]
     pub(crate) template: Template,
-    /// The agent's command line, instead of what is found here.
+    /// Command line of the agent [default: the first known one installed].
     #[arg(long, value_name = "COMMAND")]
     pub(crate) agent: Option<String>,
-    /// Let small scripts play the agents, to see it work without any; for `pair` and `phases`.
+    /// Use small scripts as agents, to try it without any (`pair` and `phases`).
     #[arg(long, conflicts_with = "agent")]
     pub(crate) scripted: bool,
-    /// Replace a stafette.toml that is there.
+    /// Replace an existing stafette.toml.
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -217,44 +238,44 @@ pub(crate) enum Template {
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// What the agents should do; may be left out with --from-context, which says it.
+    /// What the agents should do; optional with --from-context.
     #[arg(required_unless_present = "from_context")]
     pub(crate) request: Option<String>,
-    /// What it may cost, such as 5usd.
+    /// Limit on the cost, such as 5usd [default: the workflow's budget].
     #[arg(long, env = "STAFETTE_BUDGET", value_name = "AMOUNT")]
     pub(crate) budget: Option<String>,
-    /// How many tokens it may use.
+    /// Limit on the tokens [default: the workflow's budget].
     #[arg(long, value_name = "NUMBER")]
     pub(crate) tokens: Option<u64>,
-    /// Something that is known from the start, as KEY=VALUE (VALUE may be JSON).
+    /// Input known from the start (VALUE may be JSON).
     #[arg(long = "input", value_name = "KEY=VALUE")]
     pub(crate) inputs: Vec<String>,
-    /// Do not wait for the end.
+    /// Start the run and return immediately.
     #[arg(long)]
     pub(crate) detach: bool,
-    /// Keep waiting while a person has to decide.
+    /// Keep following while a person has to decide.
     #[arg(long)]
     pub(crate) wait: bool,
-    /// Run in this process instead of the daemon.
+    /// Run in this process instead of in the daemon.
     #[arg(long)]
     pub(crate) foreground: bool,
-    /// Go on from where a team stands, as data/state/orchestrator-context.json has it.
+    /// Continue from a team's state, such as data/state/orchestrator-context.json.
     #[arg(long, value_name = "FILE")]
     pub(crate) from_context: Option<PathBuf>,
-    /// Have further generations follow by themselves.
+    /// Start further generations automatically.
     #[arg(long)]
     pub(crate) continuous: bool,
-    /// At most so many generations; the workflow's number otherwise.
+    /// Limit on the generations [default: the workflow's number].
     #[arg(long, value_name = "NUMBER", requires = "continuous",
         value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_runs: Option<u32>,
-    /// What all generations may cost together, such as 5usd.
+    /// Limit on the cost of all generations together, such as 5usd.
     #[arg(long, value_name = "AMOUNT", requires = "continuous")]
     pub(crate) max_cost: Option<String>,
-    /// Ask a person after every so many generations; 0 is never.
+    /// Number of generations after which to ask a person; 0 never asks.
     #[arg(long, value_name = "NUMBER", requires = "continuous")]
     pub(crate) check_in_every: Option<u32>,
-    /// The wait before the next generation, such as 2s.
+    /// Pause before the next generation, such as 2s.
     #[arg(long, value_name = "TIME", requires = "continuous")]
     pub(crate) pause: Option<String>,
 }
@@ -263,95 +284,95 @@ pub(crate) struct Run {
 pub(crate) struct Note {
     /// What the next generation should know.
     pub(crate) text: String,
-    /// The run: its id or some of its digits; the newest one otherwise.
+    /// Run id, or its first or last digits [default: newest run].
     #[arg(long, value_name = "RUN")]
     pub(crate) run: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct OneRun {
-    /// The run: its id or some of its digits; the newest one otherwise.
+    /// Run id, or its first or last digits [default: newest run].
     pub(crate) run: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Fork {
-    /// The run: its id or some of its digits; the newest one otherwise.
+    /// Run id, or its first or last digits [default: newest run].
     pub(crate) run: Option<String>,
-    /// From the handoff on that is given out anew, such as h3.
+    /// Handoff to start from, which is given out again, such as h3.
     #[arg(long, value_name = "HANDOFF", conflicts_with = "at")]
     pub(crate) handoff: Option<String>,
-    /// From this event on; `stafette log` numbers them. From now on otherwise.
+    /// Event to start from; `stafette log` numbers them [default: the last one].
     #[arg(long, value_name = "EVENT")]
     pub(crate) at: Option<u64>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Log {
-    /// The run: its id or some of its digits; the newest one otherwise.
+    /// Run id, or its first or last digits [default: newest run].
     pub(crate) run: Option<String>,
-    /// Stay and show what happens.
+    /// Keep printing events as they happen.
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// Only what comes after this event.
+    /// Print only events after this one.
     #[arg(long, default_value_t = 0, value_name = "SEQ")]
     pub(crate) after: u64,
-    /// Only what happened since then: 10m ago, or a moment such as 2026-02-03T04:05:06Z.
+    /// Print only events since then: 10m ago, or a time such as 2026-02-03T04:05:06Z.
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
-    /// Only what this agent has to do with.
+    /// Print only events that concern this agent.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Print the six events of the coordination protocol, as in logs/events.jsonl of the state.
-    #[arg(long)]
-    pub(crate) seed_names: bool,
+    /// Print the coordination protocol's six events, as in logs/events.jsonl.
+    #[arg(long, alias = "seed-names")]
+    pub(crate) protocol: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Answer {
-    /// The question: 5, h5 or RUN:h5.
+    /// Question to answer: 5, h5 or RUN:h5.
     pub(crate) question: String,
-    /// The answer: an option, words, or KEY=VALUE for each input.
+    /// An option, free text, or KEY=VALUE for each input.
     #[arg(required = true, num_args = 1..)]
     pub(crate) answer: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Why {
-    /// The handoff, such as h7 or RUN:h7, a change such as c3, or a run; the newest run otherwise.
+    /// Handoff (h7 or RUN:h7), change (c3) or run [default: newest run].
     pub(crate) what: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// The run: its id or some of its digits; the newest one otherwise.
+    /// Run id, or its first or last digits [default: newest run].
     pub(crate) run: Option<String>,
-    /// Where to; standard output otherwise.
+    /// File to write [default: standard output].
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Show it in the browser.
+    /// Open it in your browser.
     #[arg(long)]
     pub(crate) open: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Find {
-    /// Words that all must be there; the last may be unfinished.
+    /// Words to find, all of them; the last may be incomplete.
     #[arg(required = true, num_args = 1..)]
     pub(crate) words: Vec<String>,
-    /// At most so many.
+    /// Limit on the results.
     #[arg(long, default_value_t = 20, value_name = "NUMBER")]
     pub(crate) limit: usize,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Alerts {
-    /// Print the project's rules in this form instead.
+    /// Print the project's rules in this format instead.
     #[arg(long, value_enum)]
     pub(crate) format: Option<RuleFormat>,
 }
 
-/// Who reads the rules.
+/// Format of the alert rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum RuleFormat {
     /// a file of alerting rules
@@ -360,16 +381,16 @@ pub(crate) enum RuleFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
-    /// The run: its id or some of its digits; the newest one otherwise.
+    /// Run id, or its first or last digits [default: newest run].
     pub(crate) run: Option<String>,
-    /// Why, for the record.
+    /// Reason, for the record.
     #[arg(long, default_value = "")]
     pub(crate) why: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// The file; the project's stafette.toml otherwise.
+    /// File to check [default: the project's stafette.toml].
     pub(crate) file: Option<PathBuf>,
     /// Apply the protocol's validation gate too; FILE may be a Markdown document.
     #[arg(long)]
@@ -378,7 +399,7 @@ pub(crate) struct Check {
 
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
-    /// Which schema.
+    /// Name of the schema.
     #[arg(required_unless_present = "list")]
     pub(crate) name: Option<String>,
     /// List the names.
@@ -388,94 +409,94 @@ pub(crate) struct Schema {
 
 #[derive(Debug, Args)]
 pub(crate) struct Validate {
-    /// The document; `-` is standard input.
+    /// Document to validate; `-` is standard input.
     pub(crate) file: PathBuf,
-    /// The schema; otherwise recognised by the document's shape.
+    /// Schema to use [default: recognised by the document's shape].
     #[arg(long = "as", value_name = "NAME")]
     pub(crate) schema: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Frames {
-    /// The word in the frames.
+    /// Word that marks the frames.
     #[arg(long, default_value = "ODEI")]
     pub(crate) word: String,
-    /// Let the bytes go through a terminal of this size first.
+    /// Pass the bytes through a terminal of this size first.
     #[arg(long, value_name = "COLSxROWS")]
     pub(crate) screen: Option<String>,
-    /// A command to run in a terminal; standard input otherwise.
+    /// Command to run in a terminal [default: read standard input].
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Trust {
-    /// Only show it, and what changed since it was allowed.
+    /// Only show it, and what changed since you trusted it.
     #[arg(long)]
     pub(crate) list: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
-    /// Do not open anything; only print.
+    /// Print only, and open no browser.
     #[arg(long)]
     pub(crate) headless: bool,
-    /// Watch it on the page, which stays until you press Enter.
+    /// Show it on the page, which stays until you press Enter.
     #[arg(long)]
     pub(crate) open: bool,
-    /// Kill the daemon several times in the middle of a handoff.
+    /// Kill the daemon several times in the middle of handoffs.
     #[arg(long)]
     pub(crate) crash: bool,
-    /// How often to kill it.
+    /// Number of kills.
     #[arg(long, default_value_t = 5, value_name = "NUMBER", requires = "crash")]
     pub(crate) crashes: u32,
-    /// Where the crashes fall: the same number gives the same places.
+    /// Seed of the places where it is killed.
     #[arg(long, value_name = "NUMBER", requires = "crash")]
     pub(crate) seed: Option<u64>,
-    /// The folder to use; it must be empty or not exist.
+    /// Folder to use, empty or not existing [default: a temporary one].
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Emit {
-    /// READY, HANDOFF, RESULT, REPORT, CHANGE, SIGNAL or ERROR.
+    /// Kind: READY, HANDOFF, RESULT, REPORT, CHANGE, SIGNAL or ERROR.
     pub(crate) kind: String,
-    /// A stage's name or JSON, as in a frame; `-` reads it from standard input.
+    /// Stage name or JSON, as in a frame; `-` reads it from standard input.
     pub(crate) payload: Option<String>,
-    /// Sign and print it instead of sending it, for an output that Stafette reads.
+    /// Sign and print it instead of sending it, for output that Stafette reads.
     #[arg(long)]
     pub(crate) print: bool,
 }
 
-/// A door on TCP; each counts more than what stafette.toml says in `[server]`.
+/// Settings of the TCP listener, which override `[server]` of stafette.toml.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Door {
-    /// Serve HTTP here too; beyond this machine it takes TLS and a token.
+    /// Serve HTTP on this address too; a non-loopback one needs TLS and a token.
     #[arg(long, env = "STAFETTE_LISTEN", value_name = "ADDRESS")]
     pub(crate) listen: Option<std::net::SocketAddr>,
-    /// The chain of certificates, as a PEM file.
+    /// Certificate chain, as a PEM file.
     #[arg(long, env = "STAFETTE_TLS_CERT", value_name = "FILE")]
     pub(crate) tls_cert: Option<PathBuf>,
-    /// The key to it, as a PEM file.
+    /// Private key of the certificate, as a PEM file.
     #[arg(long, env = "STAFETTE_TLS_KEY", value_name = "FILE")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// A name by which it may be called, besides those of this machine.
+    /// Accept this host name too, besides those of this machine.
     #[arg(long = "host", value_name = "NAME")]
     pub(crate) hosts: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Open {
-    /// Only print the link.
+    /// Print the link and open no browser.
     #[arg(long)]
     pub(crate) print: bool,
-    /// What the browser may do.
+    /// Scope of the browser's session.
     #[arg(long, value_enum, default_value_t = Scope::Admin)]
     pub(crate) scope: Scope,
 }
 
-/// How much somebody may do; each includes the one before.
+/// Scope of a caller; each includes the one before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Scope {
     /// read everything
@@ -484,40 +505,39 @@ pub(crate) enum Scope {
     Assist,
     /// decide for a person: also approve, apply, cancel, raise budgets
     Act,
-    /// stop the daemon, give and take back tokens
+    /// stop the daemon, create and revoke tokens
     Admin,
 }
 
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub(crate) enum StateAction {
-    /// Take over the state of an older release from .stafette, or keep the state of a folder that
-    /// was restored.
+    /// Adopt the state of an older release in .stafette, or that of a restored folder.
     Adopt,
-    /// Put this project's state aside, and begin anew.
+    /// Set this project's state aside and start without it.
     Forget,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Token {
-    /// Make a token; it is shown this once.
+    /// Create a token and print it, once.
     Create {
-        /// Its name.
+        /// Name of the token.
         name: String,
-        /// What it allows.
+        /// Scope of the token.
         #[arg(long, value_enum, required_unless_present = "agent")]
         scope: Option<Scope>,
-        /// The agent that it is for: it takes that agent's turns and has its role's rights.
+        /// Agent to act as: the token takes its turns and has its role's rights.
         #[arg(long)]
         agent: Option<String>,
-        /// How long it lasts, such as 30d; for ever otherwise.
+        /// Lifetime, such as 30d [default: no end].
         #[arg(long, value_name = "TIME")]
         expires: Option<String>,
     },
-    /// List the tokens.
+    /// List tokens.
     List,
-    /// Take a token back.
+    /// Revoke a token.
     Revoke {
-        /// Its name.
+        /// Name of the token.
         name: String,
     },
 }
@@ -530,11 +550,11 @@ pub(crate) struct Triggers {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TriggersCommand {
-    /// Begin a run of a trigger now.
+    /// Start a run of a trigger now.
     Fire {
-        /// The trigger.
+        /// Name of the trigger.
         name: String,
-        /// What a webhook would have brought, as JSON.
+        /// Payload as a webhook would send it, as JSON.
         #[arg(long, value_name = "JSON")]
         payload: Option<String>,
     },
@@ -542,47 +562,47 @@ pub(crate) enum TriggersCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Notify {
-    /// Send a test message by every channel.
+    /// Send a test message to every channel.
     Test,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Up {
-    /// Stay in this terminal.
+    /// Run in this terminal until Ctrl-C.
     #[arg(long)]
     pub(crate) foreground: bool,
     #[command(flatten)]
     pub(crate) door: Door,
-    /// Trust the workflow with this hash, for those who wrote it themselves.
+    /// Trust the workflow with this hash, for the caller that wrote it.
     #[arg(long, hide = true, value_name = "HASH")]
     pub(crate) trusted: Option<String>,
-    /// Show runs, and continue none of them before somebody acts.
+    /// Show runs without continuing them.
     #[arg(long, hide = true)]
     pub(crate) held: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
-    /// How many handoffs.
+    /// Number of handoffs.
     #[arg(long, default_value_t = 2000)]
     pub(crate) handoffs: u32,
-    /// How many runs at once.
+    /// Number of runs in parallel.
     #[arg(long, default_value_t = 32)]
     pub(crate) runs: u32,
-    /// How many terminals sit there.
+    /// Number of idle terminals.
     #[arg(long, default_value_t = 200)]
     pub(crate) idle: u32,
-    /// How many terminals print without a pause.
+    /// Number of terminals that print without a pause.
     #[arg(long, default_value_t = 20)]
     pub(crate) busy: u32,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Tidy {
-    /// Drop runs that ended longer ago than this, such as 30d.
+pub(crate) struct Prune {
+    /// Remove runs that ended longer ago than this.
     #[arg(long, default_value = "30d", value_name = "TIME")]
     pub(crate) older_than: String,
-    /// But keep at least so many of the latest.
+    /// Number of latest runs to keep in any case.
     #[arg(long, default_value_t = 20)]
     pub(crate) keep: usize,
 }

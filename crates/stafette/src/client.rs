@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -26,6 +26,7 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use crate::exit::{Exit, Failure};
+use crate::output;
 pub(crate) use live::{Live, Piece};
 
 /// The header with the token of an agent's turn.
@@ -178,11 +179,7 @@ impl Client {
         if let Some(token) = &self.token {
             request = request.header(TURN_TOKEN, token);
         }
-        let request = request.body(Full::new(Bytes::new())).map_err(|error| {
-            Failure::usage("The daemon cannot be asked that")
-                .because(&error)
-                .fix("name the run, the handoff or the file without control characters")
-        })?;
+        let request = request.body(Full::new(Bytes::new())).map_err(|error| unsendable(&error))?;
         self.patiently(async {
             let response = sender.send_request(request).await.map_err(broken)?;
             if response.status() != StatusCode::SWITCHING_PROTOCOLS {
@@ -207,17 +204,28 @@ impl Client {
         path: &str,
         body: Option<Vec<u8>>,
     ) -> Result<T, Failure> {
-        self.patiently(async {
-            parse(send(self.connect().await?, self.token.as_deref(), method, path, body).await?)
-                .await
-        })
-        .await
+        self.patiently(async { parse(self.request(method, path, body).await?).await }).await
+    }
+
+    async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Vec<u8>>,
+    ) -> Result<Response<Incoming>, Failure> {
+        let (asked, since) = (format!("{method} {path}"), Instant::now());
+        let stream = self.connect().await?;
+        let response = send(stream, self.token.as_deref(), method, path, body).await?;
+        if !self.muted {
+            let (status, time) = (response.status(), since.elapsed().as_millis());
+            output::detail(|| format!("{asked}: {status}, {time} ms"));
+        }
+        Ok(response)
     }
 
     /// Returns the body of a successful response, as it arrives.
     async fn open(&self, path: &str) -> Result<Incoming, Failure> {
-        let response =
-            send(self.connect().await?, self.token.as_deref(), Method::GET, path, None).await?;
+        let response = self.request(Method::GET, path, None).await?;
         match response.status().is_success() {
             true => Ok(response.into_body()),
             false => Err(parse::<Value>(response).await.err().unwrap_or_else(gone)),
@@ -247,13 +255,16 @@ async fn send(
     if let Some(within) = within.and_then(|text| text.parse::<Traceparent>().ok()) {
         request = request.header("traceparent", within.to_string());
     }
-    let request =
-        request.body(Full::new(Bytes::from(body.unwrap_or_default()))).map_err(|error| {
-            Failure::usage("The daemon cannot be asked that")
-                .because(&error)
-                .fix("name the run, the handoff or the file without control characters")
-        })?;
+    let request = request
+        .body(Full::new(Bytes::from(body.unwrap_or_default())))
+        .map_err(|error| unsendable(&error))?;
     sender.send_request(request).await.map_err(broken)
+}
+
+fn unsendable(error: &hyper::http::Error) -> Failure {
+    Failure::usage("Cannot send this request to the daemon")
+        .because(error)
+        .fix("check the names and ids that you typed for unusual characters")
 }
 
 fn broken(error: hyper::Error) -> Failure {
@@ -280,15 +291,18 @@ async fn parse<T: DeserializeOwned>(response: Response<Incoming>) -> Result<T, F
     let status = response.status();
     let body = response.into_body().collect().await.map_err(|error| gone().because(&error))?;
     let bytes = body.to_bytes();
-    let odd = |error: serde_json::Error| {
-        Failure::failed("The daemon's answer cannot be read")
-            .because(&error)
-            .fix("`stafette down` and `stafette up` make both the same version")
-    };
+    let odd = |error: serde_json::Error| unreadable(&error);
     if status.is_success() {
         return serde_json::from_slice(&bytes).map_err(odd);
     }
     Err(refusal(serde_json::from_slice(&bytes).map_err(odd)?))
+}
+
+/// The failure for an answer that this version does not understand.
+pub(crate) fn unreadable(error: &dyn std::error::Error) -> Failure {
+    Failure::failed("Cannot read the daemon's answer")
+        .because(error)
+        .fix("run `stafette down`, then `stafette up`: the daemon may be of another version")
 }
 
 /// Turns a problem of the daemon into a failure for people.

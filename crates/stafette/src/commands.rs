@@ -17,6 +17,7 @@ mod find;
 mod fork;
 mod frames;
 mod handoffs;
+mod here;
 mod inbox;
 mod init;
 mod knowledge;
@@ -27,19 +28,18 @@ mod note;
 mod notify;
 mod open;
 mod phases;
-mod pr;
-mod renew;
+mod prune;
 mod replay;
 mod report;
 mod restart;
 mod rights;
 mod run;
 mod schema;
+mod self_update;
 mod send;
 mod shell;
 mod state;
 mod status;
-mod tidy;
 mod token;
 mod top;
 mod triggers;
@@ -49,16 +49,16 @@ mod validate;
 mod why;
 
 use serde::Deserialize;
-use stafette_core::RunId;
 use stafette_core::clean::Clean;
+use stafette_core::{Millis, RunId};
 use stafette_engine::RunView;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::cli::{Cli, Command};
+use crate::cli::{self, Cli, Command};
 use crate::daemon;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use crate::project::Project;
+use crate::project::{Project, WORKFLOW};
 
 /// The options and state that every command gets.
 #[derive(Clone, Debug)]
@@ -72,8 +72,18 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn project(&self) -> Result<Project, Failure> {
+        let here = self.project.clone().map_or_else(std::env::current_dir, Ok);
+        self.find_project()?.ok_or_else(|| {
+            Failure::usage(format!("There is no {WORKFLOW} here"))
+                .why(format!("looked in {} and above", here.unwrap_or_default().display()))
+                .fix("create one with `stafette init`, or watch it work with `stafette demo`")
+        })
+    }
+
+    /// The project, if there is one.
+    pub(crate) fn find_project(&self) -> Result<Option<Project>, Failure> {
         let project = Project::find(self.project.as_deref())?;
-        Ok(Project { database: self.store.clone(), ..project })
+        Ok(project.map(|project| Project { database: self.store.clone(), ..project }))
     }
 
     /// Asks for a confirmation; `--yes` gives it, and without a terminal the answer is no.
@@ -83,9 +93,9 @@ impl Context {
             return Ok(true);
         }
         if !std::io::stdin().is_terminal() {
-            return Err(Failure::usage("Nobody is there to say yes")
+            return Err(Failure::usage("Cannot ask for confirmation without a terminal")
                 .why(question)
-                .fix("say it beforehand with --yes"));
+                .fix("add --yes to confirm it"));
         }
         let _ = write!(std::io::stderr().lock(), "{} [y/N] ", Clean::from(question));
         let mut line = String::new();
@@ -97,8 +107,9 @@ impl Context {
 pub(crate) fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
     let store = cli.store.filter(|url| !url.is_empty());
     let context = Context { output, yes: cli.yes, project: cli.project, store };
-    crate::caller::check(&cli.command)?;
-    match cli.command {
+    let Some(command) = cli.command else { return runtime()?.block_on(here::run(&context)) };
+    crate::caller::check(&command)?;
+    match command {
         Command::Init(arguments) => init::run(&context, &arguments),
         Command::Check(arguments) => check::run(&context, &arguments),
         Command::Schema(arguments) => schema::run(&context, &arguments),
@@ -106,6 +117,7 @@ pub(crate) fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Validate(arguments) => validate::run(&context, &arguments),
         Command::Frames(arguments) => frames::run(&arguments),
         Command::Trust(arguments) => trust::run(&context, &arguments),
+        Command::Help { words } => Ok(cli::help::show(output, &words)),
         Command::Completions { shell } => Ok(shell::completions(shell)),
         Command::Man { folder } => shell::man(&folder),
         command => {
@@ -149,7 +161,7 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Diff(arguments) => diff::run(&context, arguments).await,
         Command::Pr(arguments) => pr::run(&context, arguments).await,
         Command::Apply(arguments) => changes::apply(&context, arguments).await,
-        Command::Renew(arguments) => renew::run(&context, &arguments).await,
+        Command::SelfUpdate(arguments) => self_update::run(&context, &arguments).await,
         Command::Undo(arguments) => changes::undo(&context, arguments).await,
         Command::Lock(arguments) => lock::run(&context, arguments).await,
         Command::Unlock(arguments) => lock::unlock(&context, arguments).await,
@@ -172,7 +184,7 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Bench(arguments) => bench::run(&context, arguments).await,
         Command::Top => top::run(&context).await,
         Command::State { action } => state::run(&context, action).await,
-        Command::Tidy(arguments) => tidy::run(&context, arguments).await,
+        Command::Prune(arguments) => prune::run(&context, arguments).await,
         // The commands that need no runtime have been handled already.
         _ => Ok(Exit::Ok),
     }
@@ -187,12 +199,29 @@ fn is_daemon(command: &Command) -> bool {
     }
 }
 
+/// True if the command leaves something behind when it ends before it is done.
+pub(crate) fn cleans_up(command: &Command) -> bool {
+    match command {
+        Command::Demo(_) | Command::Bench(_) => true,
+        Command::Lock(lock) => !lock.command.is_empty(),
+        command => is_daemon(command),
+    }
+}
+
 fn runtime() -> Result<Runtime, Failure> {
     let threads = Builder::new_multi_thread().worker_threads(2).enable_all().build();
     threads.map_err(|error| {
-        Failure::failed("This machine gives us no threads")
+        Failure::failed("Cannot start threads")
             .because(&error)
-            .fix("end programs that are not needed, or raise the limit on processes")
+            .fix("raise the limit of processes (`ulimit -u`), or end other programs")
+    })
+}
+
+/// A length of time that a person typed.
+pub(crate) fn time(typed: &str) -> Result<Millis, Failure> {
+    Millis::parse(typed).map_err(|_| {
+        Failure::usage(format!("`{typed}` is not a length of time"))
+            .fix("write it as 500ms, 30s, 5m, 2h or 7d")
     })
 }
 

@@ -105,15 +105,18 @@ pub(crate) async fn find(project: &Project) -> Result<Client, Failure> {
     }
 }
 
+/// The failure for a daemon whose process does not begin.
+pub(crate) fn not_started(error: &std::io::Error) -> Failure {
+    Failure::new(Exit::NoDaemon, "Cannot start the daemon")
+        .because(error)
+        .fix("raise the limits of this shell (`ulimit -a`), or see `stafette up --foreground`")
+}
+
 /// Starts a daemon that outlives this process.
 fn spawn(project: &Project, arguments: &[&str]) -> Result<Child, Failure> {
     let state = project.state()?;
     let log = log_file(&state)?;
-    let failed = |error: std::io::Error| {
-        Failure::new(Exit::NoDaemon, "The daemon cannot be started")
-            .because(&error)
-            .fix("see `stafette doctor`")
-    };
+    let failed = |error: std::io::Error| not_started(&error);
     let errors = log.try_clone().map_err(failed)?;
     let mut command = Command::new(program()?);
     match &project.database {
@@ -215,11 +218,7 @@ pub(crate) async fn wait_until_gone(
 /// Opens the daemon's log, for appending.
 pub(crate) fn log_file(state: &Path) -> Result<File, Failure> {
     let path = log_path(state);
-    rotation::open(&path).map_err(|error| {
-        Failure::failed(format!("{} cannot be written", path.display()))
-            .because(&error)
-            .fix("check the folder's permissions and its free space, and try again")
-    })
+    rotation::open(&path).map_err(|error| state::not_written(&path, &error))
 }
 
 fn log_path(state: &Path) -> PathBuf {
@@ -229,9 +228,9 @@ fn log_path(state: &Path) -> PathBuf {
 /// The path of this program, for starting it once more.
 pub(crate) fn program() -> Result<PathBuf, Failure> {
     std::env::current_exe().map_err(|error| {
-        Failure::failed("This program cannot find itself")
+        Failure::failed("Cannot find the program file of stafette")
             .because(&error)
-            .fix("install it again, and restart the daemon")
+            .fix("install it again, and start it from there")
     })
 }
 
@@ -271,9 +270,9 @@ impl Daemon {
         let redactor = Redactor::of_environment(std::env::vars());
         log::start(&log_path(&state), redactor.clone());
         clock::arm().map_err(|error| {
-            Failure::failed("The daemon does not start")
+            Failure::failed("Cannot start the daemon")
                 .because(&error)
-                .fix("see `stafette doctor`, or start it with `stafette up --foreground`")
+                .fix(format!("unset {}", clock::VARIABLE))
         })?;
         let trusted = TrustedWorkflows::open(project, &state, self.trusted.clone());
         let read = trusted.reader();
@@ -400,7 +399,7 @@ fn stages(
     let root = project.root.as_path();
     let settings = StagesSettings { knowledge, root, state, secret: &secret, redactor };
     Stages::open(settings).map(Some).map_err(|fault| {
-        Failure::failed("What is known cannot be opened")
+        Failure::failed("Cannot open the knowledge store")
             .because(&fault)
             .fix("correct [knowledge] in stafette.toml, or move the file away")
     })
@@ -435,9 +434,9 @@ fn coordinate(
 pub(crate) fn tokens(project: &Project) -> Result<Tokens, Failure> {
     let path = project.state()?.join("tokens.json");
     Tokens::open(&path).map_err(|error| {
-        Failure::failed("The tokens cannot be read")
+        Failure::failed("Cannot read the tokens")
             .because(&error)
-            .fix(format!("mend {} or remove it, and make new tokens", path.display()))
+            .fix(format!("repair or delete {}, then create new tokens", path.display()))
     })
 }
 
@@ -468,9 +467,9 @@ async fn open(
         Plugins { interceptor: Some(hooks), gate: Some(Arc::new(knowing)), ..Plugins::default() };
     let opened = Engine::open(store, settings, plugins).await;
     opened.map_err(|error: EngineError| {
-        Failure::failed("The runs cannot be taken over")
+        Failure::failed("Cannot load the runs")
             .because(&error)
-            .fix("see `stafette doctor`")
+            .fix("see `stafette doctor`, which checks the store")
     })
 }
 
@@ -481,9 +480,9 @@ fn listen(socket: &Path) -> Result<UnixListener, Failure> {
     let _ = fs::remove_file(socket);
     state::make_socket_folder(socket)?;
     let listener = UnixListener::bind(socket).map_err(|error| {
-        Failure::failed(format!("The socket {} cannot be made", socket.display()))
+        Failure::failed(format!("Cannot create the socket {}", socket.display()))
             .because(&error)
-            .fix("check the state folder's permissions, or set XDG_STATE_HOME to a shorter path")
+            .fix("make its folder writable, or set XDG_RUNTIME_DIR to a folder that is")
     })?;
     // The folder is closed to others already; this is the second barrier.
     let _ = fs::set_permissions(socket, fs::Permissions::from_mode(0o600));

@@ -32,18 +32,9 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// A failure: what happened, why, and what to do next.
+/// A failure that does not say yet what to do, which only [`Unfixed::fix`] makes a [`Failure`].
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Failure {
-    pub(crate) what: String,
-    pub(crate) why: String,
-    pub(crate) fix: String,
-    pub(crate) code: Exit,
-}
-
-/// A failure that does not say yet what to do: no command may end with it as it is.
 #[must_use]
-#[derive(Debug)]
 pub(crate) struct Unfixed(Failure);
 
 impl Unfixed {
@@ -56,17 +47,25 @@ impl Unfixed {
         Unfixed(self.0.why(why))
     }
 
-    /// Adds what to do.
+    /// What the user can do about it: a command, or what to change.
     pub(crate) fn fix(self, fix: impl Into<String>) -> Failure {
         self.0.fix(fix)
     }
 }
 
+/// A failure: what happened, why, and what to do next.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Failure {
+    pub(crate) what: String,
+    pub(crate) why: String,
+    pub(crate) fix: String,
+    pub(crate) code: Exit,
+}
+
 impl Failure {
-    #[expect(clippy::new_ret_no_self, reason = "a failure that says nothing to do is none")]
+    #[expect(clippy::new_ret_no_self, reason = "it is no failure before it has a fix")]
     pub(crate) fn new(code: Exit, what: impl Into<String>) -> Unfixed {
-        let (why, fix) = (String::new(), String::new());
-        Unfixed(Failure { what: what.into(), why, fix, code })
+        Unfixed(Failure { what: what.into(), why: String::new(), fix: String::new(), code })
     }
 
     pub(crate) fn failed(what: impl Into<String>) -> Unfixed {

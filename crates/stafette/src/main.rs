@@ -16,7 +16,7 @@ mod window;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use output::{Manner, Output};
 
 /// The first argument that selects the launcher of sandboxes.
 const SANDBOXED: &str = "sandboxed";
@@ -27,12 +27,17 @@ fn main() -> ExitCode {
         // Before anything else: it restricts the only thread that it has.
         return stafette_sandbox::sandboxed(arguments);
     }
-    let cli = cli::Cli::parse();
-    if let cli::Command::Play { script } = &cli.command {
+    let cli = match cli::help::parse() {
+        Ok(cli) => cli,
+        Err(exit) => return exit.into(),
+    };
+    if let Some(cli::Command::Play { script }) = &cli.command {
         // A scripted agent's turn has an exit status of its own.
         return stafette_agents::scripted::play(script);
     }
-    let output = output::Output::new(cli.json);
+    let outlives_pipe = cli.command.as_ref().is_some_and(commands::cleans_up);
+    Manner { quiet: cli.quiet, verbose: cli.verbose, outlives_pipe }.set();
+    let output = Output::new(cli.json);
     match commands::run(cli, output) {
         Ok(code) => code.into(),
         Err(failure) => {

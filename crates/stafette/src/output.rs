@@ -3,7 +3,8 @@
 //! Everything that is printed is [`Clean`] or becomes it here, so that no text of an agent or of a
 //! repository can steer the terminal.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::OnceLock;
 
 use serde::Serialize;
 use serde_json::json;
@@ -11,11 +12,59 @@ use stafette_core::clean::{self, Clean};
 
 use crate::exit::Failure;
 
-/// The form and the destination of the output.
+/// The exit status of a program that a closed pipe ended, as a shell reports it: 128 + SIGPIPE.
+pub(crate) const CLOSED_PIPE: i32 = 128 + 13;
+
+/// How much this process says. It is the same for all of its parts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Manner {
+    /// True if only results and errors are printed.
+    pub(crate) quiet: bool,
+    /// True if each request to the daemon is printed.
+    pub(crate) verbose: bool,
+    /// True if the command has to clean up, so that a closed pipe must not end it.
+    pub(crate) outlives_pipe: bool,
+}
+
+static MANNER: OnceLock<Manner> = OnceLock::new();
+
+impl Manner {
+    /// Sets it for this process; a second call changes nothing.
+    pub(crate) fn set(self) {
+        let _ = MANNER.set(self);
+    }
+}
+
+fn manner() -> Manner {
+    MANNER.get().copied().unwrap_or_default()
+}
+
+/// The form of the output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     pub(crate) json: bool,
-    colour: bool,
+}
+
+/// Standard output. When its reader has gone away, this process ends as other programs do.
+#[derive(Debug)]
+pub(crate) struct Stdout;
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        ended_by_pipe(std::io::stdout().write(bytes))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        ended_by_pipe(std::io::stdout().flush())
+    }
+}
+
+fn ended_by_pipe<T>(written: std::io::Result<T>) -> std::io::Result<T> {
+    let closed = written.as_ref().is_err_and(|error| error.kind() == ErrorKind::BrokenPipe);
+    if closed && !manner().outlives_pipe {
+        std::process::exit(CLOSED_PIPE);
+    }
+    written
 }
 
 /// The meaning of a text; nothing is expressed by colour alone.
@@ -29,7 +78,7 @@ pub(crate) enum Tone {
 
 impl Output {
     pub(crate) fn new(json: bool) -> Self {
-        Output { json, colour: colour_wanted() && std::io::stderr().is_terminal() }
+        Output { json }
     }
 
     /// Prints a result for programs, on one line.
@@ -40,32 +89,32 @@ impl Output {
 
     /// Prints a line of the result.
     pub(crate) fn line(self, text: impl Into<Clean>) {
-        // A reader that went away needs no more output.
-        let _ = writeln!(std::io::stdout().lock(), "{}", text.into());
+        let text = text.into();
+        let _ = Stdout.write_all(shown_on(&std::io::stdout(), &text).as_bytes());
     }
 
     /// Prints a message, which programs need not read.
     pub(crate) fn say(self, text: impl Into<Clean>) {
-        let _ = writeln!(std::io::stderr().lock(), "{}", text.into());
+        if !manner().quiet {
+            complain(text);
+        }
     }
 
     /// Prints a line of a file: as it is for another program, and clean on a terminal.
     pub(crate) fn content(self, text: &str, code: Option<&'static str>) {
         if !std::io::stdout().is_terminal() {
-            let _ = writeln!(std::io::stdout().lock(), "{text}");
+            let _ = Stdout.write_all(format!("{text}\n").as_bytes());
             return;
         }
         let text = Clean::from(text);
-        self.line(match code.filter(|_| colour_wanted()) {
+        self.line(match code {
             Some(code) => text.styled(code),
             None => text,
         });
     }
 
+    /// Colours a text; a stream that is to have no colours drops them.
     pub(crate) fn paint(self, tone: Tone, text: impl Into<Clean>) -> Clean {
-        if !self.colour {
-            return text.into();
-        }
         let code = match tone {
             Tone::Good => "32",
             Tone::Bad => "31",
@@ -101,19 +150,47 @@ impl Output {
                 "exit": failure.code as u8,
             }}));
         }
-        self.say(self.paint(Tone::Bad, "error:") + " " + &failure.what);
+        complain(self.paint(Tone::Bad, "error:") + " " + &failure.what);
         if !failure.why.is_empty() {
-            self.say(format!("  why: {}", failure.why));
+            complain(format!("  why: {}", failure.why));
         }
         if !failure.fix.is_empty() {
-            self.say(format!("  fix: {}", failure.fix));
+            complain(format!("  fix: {}", failure.fix));
         }
     }
 }
 
-/// True if the user does not object to colours.
+/// Prints a detail of the work, for a user who asked for details.
+pub(crate) fn detail(text: impl FnOnce() -> String) {
+    if manner().verbose {
+        complain(text());
+    }
+}
+
+fn complain(text: impl Into<Clean>) {
+    let text = text.into();
+    let _ = std::io::stderr().write_all(shown_on(&std::io::stderr(), &text).as_bytes());
+}
+
+/// True if the user and the kind of terminal do not object to colours.
 pub(crate) fn colour_wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// A line for this stream, which has colours only if it is a terminal that shows them.
+fn shown_on(stream: &impl IsTerminal, text: &Clean) -> String {
+    match text.as_str().contains('\x1b') && !(colour_wanted() && stream.is_terminal()) {
+        true => format!("{}\n", plain(text.as_str())),
+        false => format!("{text}\n"),
+    }
+}
+
+/// The text without the styles that [`Clean::styled`] put in: there are no other escapes.
+fn plain(text: &str) -> String {
+    let mut parts = text.split("\x1b[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |plain, part| plain + part.split_once('m').map_or(part, |(_, rest)| rest))
 }
 
 /// A cell of a table: clean, on one line.
@@ -147,5 +224,11 @@ mod tests {
     fn text_of_agents_cannot_steer_the_terminal() {
         assert_eq!(cell("a\x1b]0;title\x07b\n\u{202e}c"), "a\u{fffd}]0;title\u{fffd}b \u{fffd}c");
         assert_eq!(short("one\ntwo", 10), "one…");
+    }
+
+    #[test]
+    fn b_27_a_stream_without_colours_gets_the_text_alone() {
+        let text = Output::new(false).paint(Tone::Bad, "error:") + " no m in [1m" + "\n";
+        assert_eq!(plain(text.as_str()), "error: no m in [1m\n");
     }
 }

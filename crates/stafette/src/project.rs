@@ -39,21 +39,14 @@ pub(crate) struct Loaded {
 }
 
 impl Project {
-    /// The named folder, or the nearest one above the present one that has a workflow.
-    pub(crate) fn find(named: Option<&Path>) -> Result<Project, Failure> {
+    /// The named folder, or the nearest one above the present one that has a workflow; `None`
+    /// without a workflow.
+    pub(crate) fn find(named: Option<&Path>) -> Result<Option<Project>, Failure> {
         let here = match named {
             Some(folder) => folder.to_owned(),
-            None => std::env::current_dir().map_err(|error| {
-                Failure::failed("This folder cannot be used")
-                    .because(&error)
-                    .fix("change to a folder that exists, or name one with `--project`")
-            })?,
+            None => std::env::current_dir().map_err(|error| no_folder(Path::new("."), &error))?,
         };
-        let absolute = fs::canonicalize(&here).map_err(|error| {
-            Failure::usage(format!("There is no folder {}", here.display()))
-                .because(&error)
-                .fix("create the folder first, or name another one")
-        })?;
+        let absolute = fs::canonicalize(&here).map_err(|error| no_folder(&here, &error))?;
         let above: Vec<&Path> = match named {
             Some(_) => vec![&absolute],
             None => absolute.ancestors().collect(),
@@ -61,12 +54,7 @@ impl Project {
         let root = above.into_iter().find(|folder| folder.join(WORKFLOW).is_file());
         // The worktree of an agent lies in the state, and may be without the file.
         let root = root.map(Path::to_owned).or_else(|| state::project_of(&absolute));
-        match root {
-            Some(root) => Ok(Project { root, database: None }),
-            None => Err(Failure::usage(format!("There is no {WORKFLOW} here"))
-                .why(format!("looked in {} and above", absolute.display()))
-                .fix("make one with `stafette init`, or see it all work with `stafette demo`")),
-        }
+        Ok(root.map(|root| Project { root, database: None }))
     }
 
     pub(crate) fn file(&self) -> PathBuf {
@@ -150,6 +138,11 @@ impl Project {
     }
 }
 
+/// True if a folder lies in a git repository.
+pub(crate) fn is_repository(folder: &Path) -> bool {
+    folder.ancestors().any(|folder| folder.join(".git").exists())
+}
+
 /// The hash of a workflow that a run keeps, with its scripts.
 pub(crate) fn digest(workflow: &Workflow, scripts: &Scripts) -> String {
     let text = serde_json::to_string(workflow).expect("our own types are JSON");
@@ -192,9 +185,15 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(Exit::Usage, format!("{} cannot be read", path.display()))
+    Failure::new(Exit::Usage, format!("Cannot read {}", path.display()))
         .because(error)
-        .fix("check the file's name and its permissions")
+        .fix("see that it is a text file that you may read")
+}
+
+pub(crate) fn no_folder(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::usage(format!("Cannot use the folder {}", path.display()))
+        .because(error)
+        .fix("name a folder that exists, or change to one")
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -354,16 +354,16 @@ fn another(folder: &Path) -> Failure {
     )
 }
 
-fn not_written(path: &Path, error: &io::Error) -> Failure {
+pub(crate) fn not_written(path: &Path, error: &io::Error) -> Failure {
     Failure::failed(format!("Cannot write {}", path.display()))
         .because(error)
         .fix("see that you may write there; `stafette state` says what is kept where")
 }
 
-fn not_read(path: &Path, error: &io::Error) -> Failure {
+pub(crate) fn not_read(path: &Path, error: &io::Error) -> Failure {
     Failure::failed(format!("Cannot read {}", path.display()))
         .because(error)
-        .fix("check the permissions of the state folder")
+        .fix("see that you may read it; `stafette state` says what is kept where")
 }
 
 fn millis(at: std::time::SystemTime) -> u64 {

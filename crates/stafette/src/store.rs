@@ -11,7 +11,7 @@ use stafette_store::{
 
 use crate::exit::Failure;
 use crate::project::Project;
-use crate::trust;
+use crate::{state, trust};
 
 /// Names a database for processes started here; the daemon gets it this way too, since every user
 /// can see the arguments of a process.
@@ -43,7 +43,7 @@ impl Home {
         };
         match std::env::var(&name) {
             Ok(url) if !url.is_empty() => Ok(Home::Database(url)),
-            _ => Err(Failure::failed("It is not known where the runs are")
+            _ => Err(Failure::failed("The database address is not set")
                 .why(format!("stafette.toml names the environment variable {name}, which is empty"))
                 .fix(format!("set {name} to the address of the database, postgres://…"))),
         }
@@ -108,16 +108,20 @@ pub(crate) async fn open(project: &Project, daemon: bool) -> Result<Opened, Fail
             let options = PostgresOptions { alone: daemon, ..PostgresOptions::default() };
             let store = PostgresStore::open(&url, options).await.map_err(not_opened)?;
             if daemon {
-                stafette_disk::write(&note, format!("{}\n", store.place())).map_err(|error| {
-                    Failure::failed(format!("{} cannot be written", note.display()))
-                        .because(&error)
-                        .fix("check the folder's permissions and its free space, and try again")
-                })?;
+                stafette_disk::write(&note, format!("{}\n", store.place()))
+                    .map_err(|error| state::not_written(&note, &error))?;
             }
             let finder = Some(store.finder());
             Ok(Opened { store: Arc::new(store), finder })
         }
     }
+}
+
+/// The failure for a store that is open and does not answer.
+pub(crate) fn unreadable(error: &dyn std::error::Error) -> Failure {
+    Failure::failed("Cannot read the store")
+        .because(error)
+        .fix("see `stafette doctor`, which checks it")
 }
 
 fn not_opened(error: ConnectError) -> Failure {

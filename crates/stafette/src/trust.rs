@@ -178,11 +178,7 @@ fn change(change: impl FnOnce(&mut BTreeMap<String, Value>)) -> Result<(), Failu
     let (path, mut all) = (path(), read());
     change(&mut all);
     let text = serde_json::to_string_pretty(&all).expect("our own types are JSON");
-    stafette_disk::replace(&path, text).map_err(|error| {
-        Failure::failed(format!("{} cannot be written", path.display()))
-            .because(&error)
-            .fix("check the folder's permissions and its free space, and try again")
-    })
+    stafette_disk::replace(&path, text).map_err(|error| state::not_written(&path, &error))
 }
 
 /// The folder itself, whatever lies at its path later.

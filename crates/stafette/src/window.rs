@@ -19,6 +19,7 @@ use rustix::termios::{
 use stafette_agents::terminal::Keyboard;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::exit::Failure;
 pub(crate) use canvas::Canvas;
 pub(crate) use keys::Keys;
 
@@ -113,6 +114,13 @@ impl Taken {
         // Keys that were typed for an agent and not read yet are not for the shell.
         let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &self.before);
     }
+}
+
+/// The failure for a process that cannot receive signals.
+pub(crate) fn no_signals(error: &io::Error) -> Failure {
+    Failure::failed("Cannot receive signals")
+        .because(error)
+        .fix("raise the limit of open files (`ulimit -n`), and try again")
 }
 
 /// The signals that ask this program to leave.

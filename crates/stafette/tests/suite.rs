@@ -38,6 +38,8 @@ mod echoes;
 mod first_contact;
 #[path = "suite/frames.rs"]
 mod frames;
+#[path = "suite/front.rs"]
+mod front;
 #[path = "suite/ground.rs"]
 mod ground;
 #[path = "suite/guide.rs"]

@@ -12,33 +12,33 @@ pub(crate) struct Changes {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ChangesCommand {
-    /// Say yes to what a person has to: deletions, own logic, dependencies.
+    /// Approve a change that needs a person: deletions, orchestrator code, dependencies.
     Approve {
-        /// The change, such as c3.
+        /// Change, such as c3.
         change: String,
     },
-    /// Say no to a change.
+    /// Reject a change.
     Refuse {
-        /// The change, such as c3.
+        /// Change, such as c3.
         change: String,
-        /// Why.
+        /// Reason, for its author.
         why: Option<String>,
     },
-    /// Propose the set of edits in a JSON document.
+    /// Propose a change from a JSON document.
     Propose {
-        /// The document; `-` is the standard input.
+        /// Document with the edits; `-` is standard input.
         file: PathBuf,
     },
-    /// Say something about a change; the agent that proposed it gets it back.
+    /// Comment on a change, for the agent that proposed it.
     Comment {
-        /// The change, such as c3.
+        /// Change, such as c3.
         change: String,
-        /// What.
+        /// Text of the comment.
         text: String,
-        /// About which file.
+        /// File of the change to comment on.
         #[arg(long)]
         file: Option<String>,
-        /// About which line of it as it would be.
+        /// Line of that file, as numbered after the change.
         #[arg(long, requires = "file")]
         line: Option<u32>,
     },
@@ -46,9 +46,9 @@ pub(crate) enum ChangesCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
-    /// The change, such as c3.
+    /// Change, such as c3 [default: the newest one waiting].
     pub(crate) change: Option<String>,
-    /// Only how many lines of which files.
+    /// Print only the number of changed lines for each file.
     #[arg(long)]
     pub(crate) stat: bool,
 }
@@ -73,25 +73,25 @@ pub(crate) struct Pr {
 
 #[derive(Debug, Args)]
 pub(crate) struct Apply {
-    /// The change, such as c3.
+    /// Change, such as c3.
     #[arg(required_unless_present = "all")]
     pub(crate) change: Option<String>,
-    /// All that wait for nobody; those that break the project are found and left out.
+    /// Apply all changes that need no approval, leaving out those that do not validate.
     #[arg(long, conflicts_with = "change")]
     pub(crate) all: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Undo {
-    /// The change, such as c3.
+    /// Change, such as c3.
     pub(crate) change: String,
-    /// Later changes on the same files, too.
+    /// Undo later changes of the same files too.
     #[arg(long)]
     pub(crate) with_later: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Renew {
-    /// The change with the new code, such as c3.
+pub(crate) struct SelfUpdate {
+    /// Change with the new code, such as c3.
     pub(crate) change: String,
 }

@@ -4,12 +4,12 @@ use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
 pub(crate) struct Cost {
-    /// What to add up by.
+    /// Group by run, agent or day.
     #[arg(long, value_enum, default_value_t = CostBy::Run)]
     pub(crate) by: CostBy,
 }
 
-/// What costs are added up by.
+/// Grouping of costs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum CostBy {
     /// each agent, over all runs

@@ -12,16 +12,16 @@ pub(crate) struct Insights {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum InsightsCommand {
-    /// Look for patterns in all that happened.
+    /// Look for new patterns in the history.
     Reflect,
-    /// Have an insight count from now on.
+    /// Accept an insight.
     Accept {
-        /// The insight.
+        /// Insight id.
         id: String,
     },
-    /// Show what an insight was learned from.
+    /// Show the evidence of an insight.
     Evidence {
-        /// The insight.
+        /// Insight id.
         id: String,
     },
 }
@@ -34,9 +34,9 @@ pub(crate) struct Params {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ParamsCommand {
-    /// Take up an earlier version again.
+    /// Roll back to an earlier version.
     Rollback {
-        /// Its number.
+        /// Number of the version.
         #[arg(value_name = "VERSION")]
         to: u32,
     },
@@ -44,10 +44,10 @@ pub(crate) enum ParamsCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct Calendar {
-    /// From when, such as 2026-03-02T00:00:00Z; now otherwise.
+    /// Start, such as 2026-03-02T00:00:00Z [default: now].
     #[arg(long, value_name = "TIME")]
     pub(crate) from: Option<String>,
-    /// Until when; a week later otherwise.
+    /// End [default: a week after the start].
     #[arg(long, value_name = "TIME")]
     pub(crate) to: Option<String>,
     #[command(subcommand)]
@@ -56,32 +56,32 @@ pub(crate) struct Calendar {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CalendarCommand {
-    /// Say yes to a proposed block.
+    /// Accept a proposed block.
     Accept {
-        /// The block.
+        /// Block id.
         block: String,
     },
-    /// Say no to a proposed block.
+    /// Drop a proposed block.
     Drop {
-        /// The block.
+        /// Block id.
         block: String,
     },
     /// Move a block to another time.
     Move {
-        /// The block.
+        /// Block id.
         block: String,
-        /// From when, such as 2026-03-02T09:00:00Z.
+        /// New start, such as 2026-03-02T09:00:00Z.
         start: String,
-        /// Until when.
+        /// New end.
         end: String,
     },
-    /// Say that a task is done, and how many hours it took.
+    /// Record a task as done, and how many hours it took.
     Done {
-        /// The task.
+        /// Task id.
         task: String,
-        /// How many hours.
+        /// Hours that it took.
         hours: f64,
-        /// When it was done, such as 2026-03-02T16:30:00Z; now otherwise.
+        /// Time of completion, such as 2026-03-02T16:30:00Z [default: now].
         #[arg(long, value_name = "TIME")]
         at: Option<String>,
     },
@@ -89,18 +89,24 @@ pub(crate) enum CalendarCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct Roi {
-    /// The decision; those that wait to be carried out otherwise.
+    /// Decision id [default: all that wait to be carried out].
     pub(crate) decision: Option<String>,
-    /// What came of it in the end, in money.
-    #[arg(long, value_name = "AMOUNT", requires = "decision", allow_negative_numbers = true)]
-    pub(crate) came: Option<f64>,
+    /// Record the actual result, in money.
+    #[arg(
+        long,
+        alias = "came",
+        value_name = "AMOUNT",
+        requires = "decision",
+        allow_negative_numbers = true
+    )]
+    pub(crate) actual: Option<f64>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Threads {
-    /// The thread to read; all threads otherwise.
+    /// Thread to read [default: list all].
     pub(crate) thread: Option<String>,
-    /// Find messages with these words instead.
+    /// Search messages for these words instead.
     #[arg(long, value_name = "WORDS", conflicts_with = "thread")]
     pub(crate) search: Option<String>,
 }
@@ -113,14 +119,14 @@ pub(crate) struct Graph {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GraphCommand {
-    /// Write all nodes and links to a file, one a line.
+    /// Export all nodes and links to a file, one per line.
     Export {
-        /// The file; one that is there already is not touched.
+        /// File to write, which must not exist yet.
         file: PathBuf,
     },
-    /// Put what was exported on top of what is there.
+    /// Import an exported file on top of what is there.
     Import {
-        /// The file.
+        /// File to read.
         file: PathBuf,
     },
 }

@@ -7,65 +7,65 @@ use clap::{Args, Subcommand};
 pub(crate) struct Lock {
     #[command(subcommand)]
     pub(crate) action: Option<LockAction>,
-    /// Files, folders, other names, or globs: `*` within a name, `**` over folders.
+    /// Files, folders, globs (`*` in a name, `**` over folders) or other names.
     #[arg(required = true, num_args = 1.., value_name = "PATH")]
     pub(crate) patterns: Vec<String>,
-    /// For how long; 30m unless the workflow says otherwise.
+    /// Lease of the lock [default: the workflow's, or 30m].
     #[arg(long = "for", value_name = "TIME")]
     pub(crate) lease: Option<String>,
-    /// How long to wait when somebody else has it; 0s does not wait.
+    /// Limit on waiting for another holder; 0s does not wait [default: the workflow's].
     #[arg(long, value_name = "TIME")]
     pub(crate) wait: Option<String>,
-    /// Only to read: others may read too.
+    /// Lock for reading: other readers may lock it too.
     #[arg(long)]
     pub(crate) shared: bool,
-    /// Take it from whoever has it.
+    /// Take it from its present holder.
     #[arg(long, requires = "reason", conflicts_with = "wait")]
     pub(crate) take_over: bool,
-    /// What for, for the others to see.
+    /// Reason, shown to others.
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
-    /// A command to run while it is held; it finds the fencing number in STAFETTE_FENCE.
+    /// Command to run while holding the lock; STAFETTE_FENCE is its fencing number.
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LockAction {
-    /// Say whether files may be written; exit code 6 when somebody else has them.
+    /// Check whether files may be written (exit code 6: another holder has them).
     Check(LockCheck),
-    /// Refuse commits of files that somebody else has locked.
+    /// Manage the git hook that refuses commits of files locked by others.
     #[command(subcommand)]
     Hook(LockHook),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LockCheck {
-    /// The files.
+    /// Files to check.
     #[arg(required_unless_present = "staged", value_name = "PATH")]
     pub(crate) paths: Vec<String>,
-    /// What is about to be committed.
+    /// Check the files staged for the next commit.
     #[arg(long, conflicts_with = "paths")]
     pub(crate) staged: bool,
-    /// The fencing number of the lock that they are written with.
+    /// Fencing number of the lock that they are written under.
     #[arg(long, env = "STAFETTE_FENCE", value_name = "NUMBER")]
     pub(crate) fence: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
 pub(crate) enum LockHook {
-    /// Write git's pre-commit hook; one that is there stays in force.
+    /// Install git's pre-commit hook; an existing one keeps running.
     Install,
-    /// Remove it again.
+    /// Uninstall it.
     Uninstall,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Unlock {
-    /// What was locked, or the lock's name, such as l7.
+    /// Locked paths, or lock ids such as l7.
     #[arg(required_unless_present = "all", value_name = "PATH")]
     pub(crate) names: Vec<String>,
-    /// All that is yours.
+    /// Release all of your locks.
     #[arg(long, conflicts_with = "names")]
     pub(crate) all: bool,
 }

@@ -6,52 +6,52 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub(crate) struct Attach {
-    /// Whose terminal.
+    /// Agent to attach to.
     pub(crate) agent: String,
-    /// The run: its id or some of its digits; otherwise the newest one that has the terminal.
+    /// Run id, or its first or last digits [default: newest run with this terminal].
     #[arg(long, value_name = "RUN")]
     pub(crate) run: Option<String>,
-    /// Type into it too, and give it the size of this one.
+    /// Send keys too, and resize it to this terminal.
     #[arg(long, short)]
     pub(crate) write: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Send {
-    /// Who gets it.
+    /// Agent that receives it.
     pub(crate) agent: String,
-    /// What is typed; `-` reads it from standard input.
+    /// Text to type; `-` reads it from standard input.
     pub(crate) text: String,
-    /// The run: its id or some of its digits; otherwise the newest one that has the terminal.
+    /// Run id, or its first or last digits [default: newest run with this terminal].
     #[arg(long, value_name = "RUN")]
     pub(crate) run: Option<String>,
-    /// Do not press Enter.
+    /// Do not press Enter after it.
     #[arg(long)]
     pub(crate) no_submit: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Restart {
-    /// Whose program.
+    /// Agent whose program to restart.
     pub(crate) agent: String,
-    /// The run: its id or some of its digits; otherwise the newest one that has the terminal.
+    /// Run id, or its first or last digits [default: newest run with this terminal].
     #[arg(long, value_name = "RUN")]
     pub(crate) run: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
-    /// The run: its id, some of its digits, or `latest`.
+    /// Run id, its first or last digits, or `latest`.
     pub(crate) run: String,
-    /// Whose terminal.
+    /// Agent whose terminal to replay.
     pub(crate) agent: String,
-    /// How many times as fast.
+    /// Speed as a factor.
     #[arg(long, default_value_t = 1.0, value_name = "NUMBER", value_parser = speed)]
     pub(crate) speed: f64,
-    /// Only print the screen as it was so many milliseconds after the beginning.
+    /// Print the screen as it was this many milliseconds after the start.
     #[arg(long, value_name = "MS", conflicts_with = "export")]
     pub(crate) at: Option<u64>,
-    /// Only write it to a file as an asciicast (version 2); `-` is standard output.
+    /// Write it to a file as an asciicast (version 2); `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub(crate) export: Option<PathBuf>,
 }

@@ -79,7 +79,9 @@ impl Live {
                 }
                 Some(Ok(Message::Binary(bytes))) => return Ok(Piece::Bytes(bytes)),
                 Some(Ok(Message::Close(Some(why)))) if !why.reason.is_empty() => {
-                    return Err(Failure::failed("The daemon ended it").why(why.reason.as_str()).fix("run the command again; `stafette status` shows whether the run goes on"));
+                    return Err(Failure::failed("The daemon closed the terminal's connection")
+                        .why(why.reason.as_str())
+                        .fix("run `stafette status`, then attach again"));
                 }
                 Some(Ok(Message::Close(_))) | None => return Err(gone()),
                 Some(Ok(_)) => {}

@@ -83,11 +83,8 @@ async fn print(context: &Context, client: &Client, glance: &Glance) -> Result<Ex
 }
 
 fn picture(cols: u16, rows: u16, data: &str) -> Result<Screen, Failure> {
-    let mut screen = Screen::new(Word::default(), cols, rows).map_err(|error| {
-        Failure::failed("The daemon's answer cannot be shown").because(&error).fix(
-            "update this program to the version of the daemon, or restart it with `stafette down`",
-        )
-    })?;
+    let mut screen = Screen::new(Word::default(), cols, rows)
+        .map_err(|error| crate::client::unreadable(&error))?;
     screen.feed(data.as_bytes());
     Ok(screen)
 }

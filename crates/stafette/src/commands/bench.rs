@@ -10,14 +10,14 @@ pub(crate) async fn run(context: &Context, arguments: cli::Bench) -> Result<Exit
     let folder = std::env::current_dir()
         .and_then(|here| tempfile::Builder::new().prefix(".stafette-bench-").tempdir_in(here))
         .map_err(|error| {
-            Failure::failed("No folder can be made")
+            Failure::failed("Cannot create a folder for the measurement")
                 .because(&error)
-                .fix("check the folder's permissions and its free space, and try again")
+                .fix("run it in a folder that you may write to")
         })?;
     let failed = |error: stafette_bench::BenchError| {
         Failure::failed("The measurement failed")
             .because(&*error)
-            .fix("check the folder's permissions and its free space, and try again")
+            .fix("try smaller numbers: --handoffs, --runs, --idle, --busy")
     };
     let cli::Bench { handoffs, runs, idle, busy } = arguments;
     let mut report =

@@ -33,7 +33,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Changes) -> Result<Ex
             let mut document: Value = serde_json::from_str(&read(&file)?).map_err(|error| {
                 Failure::usage(format!("{} is not JSON", file.display()))
                     .because(&error)
-                    .fix("write it as `stafette schema change` describes")
+                    .fix("write an object with `reason` and `codeChanges`")
             })?;
             if let Some(document) = document.as_object_mut() {
                 document.entry("author").or_insert_with(|| json!({ "person": person() }));
@@ -74,9 +74,9 @@ fn tell(context: &Context, answer: &Value, said: &str) -> Result<Exit, Failure> 
 
 fn read(file: &std::path::Path) -> Result<String, Failure> {
     let failed = |error: std::io::Error| {
-        Failure::usage(format!("{} cannot be read", file.display()))
+        Failure::usage(format!("Cannot read {}", file.display()))
             .because(&error)
-            .fix("check the file's name and its permissions")
+            .fix("name a text file that you may read, or `-` for standard input")
     };
     let mut text = String::new();
     match file.as_os_str() == "-" {

@@ -44,24 +44,11 @@ pub(super) async fn newest(client: &Client) -> Result<String, Failure> {
     let is_open =
         |change: &&&Value| change["status"] == "pending" || change["status"] == "approved";
     let newest = changes.iter().rev().find(is_open).or(changes.last());
-    newest
-        .map(|change| text(change, "id"))
-        .ok_or_else(|| Failure::failed("Nothing was proposed, so there is nothing to show").fix("`stafette changes` lists the sets of all runs; `stafette log` shows what the agents did"))
-}
-
-/// Returns the change as a patch, or the first file that has no text.
-pub(super) fn patch(view: &Value) -> Result<String, String> {
-    let mut patch = String::new();
-    for file in view["diff"].as_array().into_iter().flatten() {
-        if file["unshown"].is_string() {
-            return Err(text(file, "file"));
-        }
-        for (_, line) in unified(file) {
-            patch.push_str(&line);
-            patch.push('\n');
-        }
-    }
-    Ok(patch)
+    newest.map(|change| text(change, "id")).ok_or_else(|| {
+        Failure::failed("No change was proposed yet").fix(
+            "see `stafette status` for the runs, or propose one with `stafette changes propose`",
+        )
+    })
 }
 
 fn stat(context: &Context, files: &[&Value]) {

@@ -293,11 +293,7 @@ fn unchecked(events: u64) -> String {
 async fn store(project: &crate::project::Project) -> Finding {
     let looked = async {
         let store = store::open(project, false).await?.store;
-        let health = store.check().await.map_err(|error| {
-            Failure::failed("The store cannot be read")
-                .because(&error)
-                .fix("restore the store from a backup")
-        })?;
+        let health = store.check().await.map_err(|error| store::unreadable(&error))?;
         store.close().await;
         Ok::<_, Failure>(health)
     };

@@ -37,11 +37,11 @@ pub(crate) async fn run(context: &Context, arguments: cli::Emit) -> Result<Exit,
     let text = match arguments.payload.as_deref() {
         Some("-") => {
             let mut text = String::new();
-            std::io::stdin().lock().take(MOST).read_to_string(&mut text).map_err(|error| {
-                Failure::usage("Standard input cannot be read")
-                    .because(&error)
-                    .fix("give the payload as an argument, or as UTF-8 text")
-            })?;
+            std::io::stdin()
+                .lock()
+                .take(MOST)
+                .read_to_string(&mut text)
+                .map_err(|error| unreadable(&error))?;
             text
         }
         text => text.unwrap_or_default().to_owned(),
@@ -61,6 +61,13 @@ pub(crate) async fn run(context: &Context, arguments: cli::Emit) -> Result<Exit,
         false => context.output.say("taken"),
     }
     Ok(Exit::Ok)
+}
+
+/// The failure for a standard input that is not text.
+pub(crate) fn unreadable(error: &std::io::Error) -> Failure {
+    Failure::usage("Cannot read standard input")
+        .because(error)
+        .fix("pipe UTF-8 text to it, or give the text as an argument")
 }
 
 /// Returns once the daemon has stored it. Waits for a daemon that is being restarted, as long as

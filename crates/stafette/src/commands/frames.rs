@@ -4,32 +4,33 @@ use stafette_agents::frames::{FramesOptions, scan_command, scan_reader};
 
 use crate::cli;
 use crate::exit::{Exit, Failure};
+use crate::output::Stdout;
 
 pub(crate) fn run(arguments: &cli::Frames) -> Result<Exit, Failure> {
     let word = arguments.word.parse().map_err(|error| {
-        Failure::usage(format!("`{}` cannot be the word of a frame", arguments.word))
+        Failure::usage(format!("`{}` is not a valid frame word", arguments.word))
             .because(&error)
-            .fix("choose a word of capital letters, digits and `_`")
+            .fix("use capital letters, such as --word ODEI")
     })?;
     let screen = arguments.screen.as_deref().map(size).transpose()?;
     let options = FramesOptions { word, screen };
-    let mut out = std::io::stdout().lock();
+    let mut out = Stdout;
     let Some((program, rest)) = arguments.command.split_first() else {
         return scan_reader(&options, std::io::stdin().lock(), &mut out)
             .map(|()| Exit::Ok)
             .map_err(|error| {
-                Failure::failed("The stream cannot be read")
+                Failure::failed("Cannot read the stream")
                     .because(&error)
-                    .fix("give it a stream that ends, such as a file or a pipe")
+                    .fix("pipe the output of a program to it, or name a command after `--`")
             });
     };
     match scan_command(&options, program, rest, &mut out) {
         Ok(0) => Ok(Exit::Ok),
         Ok(status) => Err(Failure::failed(format!("`{program}` ended with status {status}"))
-            .fix("correct the command, and try it alone first")),
-        Err(error) => Err(Failure::failed(format!("`{program}` cannot be run"))
+            .fix("run it alone to see what it reports; its frames until then are printed above")),
+        Err(error) => Err(Failure::failed(format!("Cannot run `{program}`"))
             .because(&error)
-            .fix("check that the program is installed and in PATH")),
+            .fix("install it, or give its path")),
     }
 }
 

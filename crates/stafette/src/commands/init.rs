@@ -11,7 +11,7 @@ use stafette_core::command;
 use super::Context;
 use crate::cli::{self, Template};
 use crate::exit::{Exit, Failure};
-use crate::project::{LARGEST, Project, WORKFLOW};
+use crate::project::{LARGEST, Project, WORKFLOW, is_repository};
 use crate::trust;
 
 /// The file that keeps the daemon's lock out of the repository.
@@ -19,11 +19,7 @@ const IGNORED: &str = ".gitignore";
 
 pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Failure> {
     let root = context.project.clone().unwrap_or_else(|| ".".into());
-    let root = fs::canonicalize(&root).map_err(|error| {
-        Failure::usage(format!("There is no folder {}", root.display()))
-            .because(&error)
-            .fix("create the folder first, or name another one")
-    })?;
+    let root = fs::canonicalize(&root).map_err(|error| crate::project::no_folder(&root, &error))?;
     let file = root.join(WORKFLOW);
     if file.symlink_metadata().is_ok() && !arguments.force {
         return Err(Failure::usage(format!("{} is there already", file.display()))
@@ -165,9 +161,9 @@ fn write(root: &Path, name: &str, text: &str) -> Result<(), Failure> {
     let written =
         path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, text));
     written.map_err(|error| {
-        Failure::failed(format!("{} cannot be written", path.display()))
+        Failure::failed(format!("Cannot write {}", path.display()))
             .because(&error)
-            .fix("check the folder's permissions and its free space, and try again")
+            .fix("make the project's folder writable, and run `stafette init` again")
     })
 }
 
@@ -202,7 +198,7 @@ impl Choice {
         let words: Vec<String> = named.split_whitespace().map(str::to_owned).collect();
         match words.as_slice() {
             [] => Err(Failure::usage("The agent's command is empty")
-                .fix("give the command after `--`, such as `-- claude -p`")),
+                .fix("name it with --agent COMMAND, such as --agent claude")),
             [name] => {
                 let known = library.get(name).filter(|profile| profile.exec.is_some());
                 Ok(known.map_or(Choice::Command(words), Choice::known))
@@ -281,10 +277,6 @@ fn fill(template: &str, first: &Choice, reviewer: &Choice) -> String {
         }
     }
     filled
-}
-
-fn is_repository(root: &Path) -> bool {
-    root.ancestors().any(|folder| folder.join(".git").exists())
 }
 
 /// The findings in this folder, for the user to see.

@@ -81,7 +81,8 @@ async fn take(
             answer = client.get(&path) => answer.map_err(hint)?,
             _ = tokio::signal::ctrl_c() => {
                 release(client, asker, &id).await?;
-                return Err(Failure::new(Exit::Lock, "Waiting no longer").fix("run it again to go on waiting; `stafette locks` shows who has what"));
+                return Err(Failure::new(Exit::Lock, "Interrupted while waiting for the lock")
+                    .fix("run it again to wait on; `stafette locks` shows who has what"));
             }
         };
     }
@@ -237,9 +238,7 @@ async fn client(context: &Context) -> Result<Client, Failure> {
 }
 
 fn span(typed: &str) -> Result<Value, Failure> {
-    stafette_core::Millis::parse(typed)
-        .map(|span| json!(span))
-        .map_err(|why| Failure::usage(why).fix("write a span such as 30s, 10m, 12h or 7d"))
+    super::time(typed).map(|time| json!(time))
 }
 
 fn text(value: &Value, key: &str) -> String {

@@ -19,7 +19,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Log) -> Result<Exit, 
     let mut lines = client.lines(&run_path(arguments.run.as_deref(), &query)).await?;
     while let Some(event) = lines.next().await? {
         for shown in filter.shown(&event) {
-            match context.output.json || arguments.seed_names {
+            match context.output.json || arguments.protocol {
                 true => context.output.data(&shown),
                 false => context.output.line(line(&shown)),
             }

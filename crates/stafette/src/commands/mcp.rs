@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use super::{Context, daemon};
 use crate::client::{self, Client};
 use crate::exit::{Exit, Failure};
+use crate::window;
 
 /// The number of bytes in one piece.
 const CHUNK: usize = 64 * 1024;
@@ -34,13 +35,9 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
         }
         None => daemon(context).await?,
     };
-    let trouble = |error: std::io::Error| {
-        Failure::failed("Signals cannot be heard")
-            .because(&error)
-            .fix("run it again; the system is short of file descriptors or memory")
-    };
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(trouble)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(trouble)?;
+    let no_signals = |error| window::no_signals(&error);
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
     let stream = client.stream("/v1/mcp", "mcp").await?;
     let (mut from_daemon, mut to_daemon) = tokio::io::split(stream);
     let (mut input, (output, written)) = (standard_input(), standard_output());

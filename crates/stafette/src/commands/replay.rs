@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use stafette_agents::screen::Screen;
-use stafette_agents::terminal::{RecordedEvent, Recording, RecordingError, RecordingLines};
+use stafette_agents::terminal::{RecordedEvent, Recording, RecordingLines};
 use stafette_core::RunId;
 use stafette_core::wire::frame::Word;
 use stafette_server::terminals::Moment;
@@ -19,6 +19,7 @@ use super::attach::broken;
 use super::top::text::cell;
 use crate::cli;
 use crate::exit::{Exit, Failure};
+use crate::output::Stdout;
 use crate::project::Project;
 use crate::window::{self, Canvas, Keys, Signals, Window, keys};
 
@@ -45,16 +46,16 @@ pub(crate) async fn run(context: &Context, arguments: cli::Replay) -> Result<Exi
     Ok(Exit::Ok)
 }
 
-fn unreadable(error: RecordingError) -> Failure {
-    Failure::failed("The recording cannot be read")
+fn unreadable(error: impl std::error::Error) -> Failure {
+    Failure::failed("Cannot read the recording")
         .because(&error)
-        .fix("`stafette log` shows the run without its terminals")
+        .fix("restore it from a backup; `stafette log` still shows what the agent did")
 }
 
 fn odd(error: stafette_agents::screen::BadSize) -> Failure {
-    Failure::failed("The recording cannot be shown")
+    Failure::failed("Cannot show the recording")
         .because(&error)
-        .fix("make the window larger, and try again")
+        .fix("write it to a file for another player: `--export FILE`")
 }
 
 /// A recording of the project.
@@ -91,7 +92,7 @@ impl Found {
             }
             [run] => *run,
             several => {
-                return Err(Failure::usage(format!("`{run}` fits {} runs", several.len()))
+                return Err(Failure::usage(format!("`{run}` matches {} runs", several.len()))
                     .fix("give more digits"));
             }
         };
@@ -129,21 +130,17 @@ fn recorded(folder: &Path) -> Vec<Found> {
 fn export(context: &Context, found: &Found, file: &Path) -> Result<Exit, Failure> {
     let mut lines = RecordingLines::open(&found.path).map_err(unreadable)?;
     let unwritten = |error: io::Error| {
-        Failure::failed(format!("{} cannot be written", file.display()))
+        Failure::failed(format!("Cannot write {}", file.display()))
             .because(&error)
-            .fix("check the folder's permissions and its free space, and try again")
+            .fix("name a file that you may write to, or `-` for standard output")
     };
     let printed = file == Path::new("-");
     let mut out: Box<dyn Write> = match printed {
-        true => Box::new(io::stdout().lock()),
+        true => Box::new(Stdout),
         false => Box::new(io::BufWriter::new(File::create(file).map_err(unwritten)?)),
     };
     let mut size = 0;
-    while let Some(line) = lines.next_line().map_err(|error| {
-        Failure::failed("The recording cannot be read")
-            .because(&error)
-            .fix("`stafette log` shows the run without its terminals")
-    })? {
+    while let Some(line) = lines.next_line().map_err(unreadable)? {
         size += line.len();
         out.write_all(&line).map_err(unwritten)?;
     }

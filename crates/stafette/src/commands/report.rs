@@ -21,9 +21,9 @@ pub(crate) async fn run(context: &Context, arguments: cli::Report) -> Result<Exi
         }
     };
     std::fs::write(&path, page).map_err(|error| {
-        Failure::failed(format!("{} cannot be written", path.display()))
+        Failure::failed(format!("Cannot write {}", path.display()))
             .because(&error)
-            .fix("check the folder's permissions and its free space, and try again")
+            .fix("name a file that you may write to with --output")
     })?;
     match context.output.json {
         true => context.output.data(&json!({ "file": path })),

@@ -19,7 +19,7 @@ use crate::daemon::{self, Daemon};
 use crate::exit::{Exit, Failure};
 use crate::output::{Tone, short};
 use crate::project::{Project, person};
-use crate::window::Signals;
+use crate::window::{Signals, no_signals};
 
 /// The time that a daemon inside has to end.
 const ENDING: Duration = Duration::from_secs(30);
@@ -72,17 +72,14 @@ fn stopped(context: &Context, ended: Ended) -> Result<Exit, Failure> {
 fn early_end(ended: Ended) -> Failure {
     match ended {
         Ok(Err(failure)) => failure,
-        _ => Failure::failed("The run ended before it began")
-            .fix("run it again; `stafette doctor` shows what is missing"),
+        _ => Failure::failed("The daemon ended before the run began")
+            .fix("see its log; `stafette state` says where it is"),
     }
 }
 
 async fn start(context: &Context, client: &Client, arguments: &cli::Run) -> Result<Exit, Failure> {
     let budget = match &arguments.budget {
-        Some(text) => Some(
-            Usd::parse(text)
-                .map_err(|why| Failure::usage(why).fix("write an amount such as 5usd or 0.50"))?,
-        ),
+        Some(text) => Some(money(text)?),
         None => None,
     };
     let body = json!({
@@ -134,11 +131,7 @@ async fn until_interrupted(
     run: &str,
     seen: impl Future<Output = Result<Exit, Failure>>,
 ) -> Result<Exit, Failure> {
-    let mut signals = Signals::new().map_err(|error| {
-        Failure::failed("Signals cannot be received")
-            .because(&error)
-            .fix("run it again; the system is short of file descriptors or memory")
-    })?;
+    let mut signals = Signals::new().map_err(|error| no_signals(&error))?;
     tokio::select! {
         exit = seen => exit,
         () = signals.any() => {
@@ -165,18 +158,21 @@ fn context_file(arguments: &cli::Run) -> Result<Option<Value>, Failure> {
     serde_json::from_str(&text).map(Some).map_err(|error| unreadable(&error))
 }
 
+fn money(text: &str) -> Result<Usd, Failure> {
+    Usd::parse(text).map_err(|_| {
+        Failure::usage(format!("`{text}` is not an amount of money"))
+            .fix("write it as 5usd or 0.30usd")
+    })
+}
+
 /// The settings for further generations, if there are any.
 fn continuous(arguments: &cli::Run) -> Result<Option<Value>, Failure> {
     if !arguments.continuous {
         return Ok(None);
     }
-    let money = |text: &String| {
-        Usd::parse(text)
-            .map_err(|why| Failure::usage(why).fix("write an amount such as 5usd or 0.50"))
-    };
     Ok(Some(json!({
         "max_runs": arguments.max_runs,
-        "max_cost": arguments.max_cost.as_ref().map(money).transpose()?,
+        "max_cost": arguments.max_cost.as_deref().map(money).transpose()?,
         "check_in_every": arguments.check_in_every,
         "pause": arguments.pause,
     })))
@@ -195,7 +191,7 @@ pub(crate) async fn resume(context: &Context, arguments: cli::OneRun) -> Result<
     if let Some(stays) = continued.stopped.iter().find(|stopped| stopped.run == view.run) {
         return Err(Failure::new(Exit::NeedsPerson, format!("{} stays stopped", view.run.short()))
             .why(&stays.why)
-            .fix("do what the reason says, then `stafette resume`"));
+            .fix("see `stafette why`, and resume it once that is corrected"));
     }
     until_interrupted(context, &run, follow(context, &client, &run, false)).await
 }

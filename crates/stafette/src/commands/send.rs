@@ -31,11 +31,11 @@ fn text(typed: String) -> Result<String, Failure> {
     let mut text = String::new();
     // One byte more than is accepted: then the daemon reports that it is too long.
     let limit = SEND_LIMIT as u64 + 1;
-    std::io::stdin().lock().take(limit).read_to_string(&mut text).map_err(|error| {
-        Failure::usage("Standard input cannot be read")
-            .because(&error)
-            .fix("give the text as an argument, or as UTF-8 text")
-    })?;
+    std::io::stdin()
+        .lock()
+        .take(limit)
+        .read_to_string(&mut text)
+        .map_err(|error| super::emit::unreadable(&error))?;
     text.truncate(text.trim_end_matches(['\n', '\r']).len());
     Ok(text)
 }

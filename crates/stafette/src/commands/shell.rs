@@ -2,26 +2,26 @@
 
 use std::path::Path;
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::cli::Cli;
+use crate::cli::help;
 use crate::exit::{Exit, Failure};
+use crate::output::Stdout;
 
 pub(crate) fn completions(shell: Shell) -> Exit {
-    clap_complete::generate(shell, &mut Cli::command(), "stafette", &mut std::io::stdout().lock());
+    clap_complete::generate(shell, &mut help::command(), "stafette", &mut Stdout);
     Exit::Ok
 }
 
 pub(crate) fn man(folder: &Path) -> Result<Exit, Failure> {
     let write = || {
         std::fs::create_dir_all(folder)?;
-        clap_mangen::generate_to(Cli::command(), folder)
+        clap_mangen::generate_to(help::command(), folder)
     };
     write().map_err(|error| {
-        Failure::failed(format!("The manual cannot be written to {}", folder.display()))
+        Failure::failed(format!("Cannot write the manual to {}", folder.display()))
             .because(&error)
-            .fix("check the folder's permissions and its free space, and try again")
+            .fix("name a folder that you may write to")
     })?;
     Ok(Exit::Ok)
 }

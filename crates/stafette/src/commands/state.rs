@@ -55,7 +55,7 @@ async fn adopt(context: &Context, project: &Project) -> Result<Exit, Failure> {
     let older = older::find(&project.root).await.ok_or_else(|| {
         Failure::usage("There is nothing to adopt")
             .why(format!("{} has no state of an older release", project.root.display()))
-            .fix("run `stafette run`: a new state is created by itself")
+            .fix("go on as usual; `stafette state` says where the state is")
     })?;
     if let Some(why) = older.objection {
         return Err(Failure::failed(format!("{} is not adopted", older.folder.display()))
@@ -89,7 +89,9 @@ fn forget(context: &Context, project: &Project) -> Result<Exit, Failure> {
     let folder = state::place(&project.root);
     let question = format!("Put {} aside? The project begins without its runs", folder.display());
     if !folder.exists() {
-        return Err(Failure::usage("There is no state to forget").fix("nothing is left to do"));
+        return Err(Failure::usage("There is no state to forget")
+            .why(format!("{} does not exist", folder.display()))
+            .fix("go on as usual: the first command creates it"));
     }
     if !context.confirm(&question)? {
         return Ok(Exit::Failed);
@@ -120,10 +122,6 @@ async fn has_runs(path: &Path) -> Result<bool, Failure> {
     let store = store::open_file(path)?;
     let runs = store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await;
     store.close().await;
-    let runs = runs.map_err(|error| {
-        Failure::failed(format!("Cannot read {}", path.display()))
-            .because(&error)
-            .fix("check the folder's permissions")
-    })?;
+    let runs = runs.map_err(|error| store::unreadable(&error))?;
     Ok(!runs.is_empty())
 }

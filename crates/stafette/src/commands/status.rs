@@ -63,11 +63,8 @@ fn words(view: &RunView) -> String {
 }
 
 fn show(context: &Context, value: &Value) -> Result<(), Failure> {
-    let view: RunView = serde_json::from_value(value.clone()).map_err(|error| {
-        Failure::failed("The daemon's answer cannot be read").because(&error).fix(
-            "update this program to the version of the daemon, or restart it with `stafette down`",
-        )
-    })?;
+    let view: RunView =
+        serde_json::from_value(value.clone()).map_err(|error| crate::client::unreadable(&error))?;
     let tally = &view.tally;
     let mut rows = vec![
         vec!["run".to_owned(), view.run.to_string()],

@@ -4,7 +4,6 @@
 //! directly: a daemon that is to listen on a non-loopback address does not start without a token.
 
 use serde_json::{Value, json};
-use stafette_core::Millis;
 use stafette_engine::clock::now;
 use stafette_server::{NewToken, Standing, TokenError, TokenView, Tokens};
 
@@ -30,7 +29,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Token) -> Result<Exit
         cli::Token::Create { name, scope, agent, expires } => {
             let agent = agent.map(|name| name.parse()).transpose();
             let agent = agent.map_err(|error: stafette_core::id::BadAgentName| {
-                Failure::usage(error.to_string()).fix(LOOK)
+                Failure::usage(error.to_string()).fix("name an agent of stafette.toml")
             })?;
             // By default, an agent's token lets it do its work.
             let scope = scope.unwrap_or(cli::Scope::Act).scope();
@@ -84,10 +83,7 @@ impl Keeper {
         standing: Standing,
         expires: Option<&str>,
     ) -> Result<NewToken, Failure> {
-        let lasts = expires
-            .map(Millis::parse)
-            .transpose()
-            .map_err(|why| Failure::usage(why).fix("write a span such as 30s, 10m, 12h or 7d"))?;
+        let lasts = expires.map(super::time).transpose()?;
         match self {
             Keeper::Daemon(client) => {
                 let Standing { scope, agent } = standing;
@@ -120,11 +116,13 @@ impl Keeper {
 }
 
 fn failure(error: &TokenError) -> Failure {
-    let failure = match error {
-        TokenError::BadName { .. } | TokenError::AgentAdmin => Failure::usage(error.to_string()),
-        _ => Failure::failed(error.to_string()),
+    let (code, fix) = match error {
+        TokenError::BadName { .. } => (Exit::Usage, "choose such a name"),
+        TokenError::AgentAdmin => (Exit::Usage, "leave --agent out, or choose a smaller --scope"),
+        _ => (Exit::Failed, "`stafette token list` shows the tokens that exist"),
     };
-    let failure = match std::error::Error::source(error) {
+    let failure = Failure::new(code, error.to_string()).fix(fix);
+    match std::error::Error::source(error) {
         Some(why) => failure.because(why),
         None => failure,
     };

@@ -50,7 +50,7 @@ async fn fire(context: &Context, name: &str, payload: Option<String>) -> Result<
         Some(text) => serde_json::from_str(&text).map_err(|error| {
             Failure::usage("The payload is not JSON")
                 .because(&error)
-                .fix("give a single JSON value, in quotes of the shell")
+                .fix("quote it for the shell, as in --payload '{\"ref\": \"main\"}'")
         })?,
     };
     let by = std::env::var("USER").unwrap_or_default();

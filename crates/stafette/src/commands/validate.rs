@@ -12,9 +12,9 @@ use crate::exit::{Exit, Failure};
 pub(crate) fn run(context: &Context, arguments: &cli::Validate) -> Result<Exit, Failure> {
     let path = &arguments.file;
     let unreadable = |error: std::io::Error| {
-        Failure::usage(format!("{} cannot be read", path.display()))
+        Failure::usage(format!("Cannot read {}", path.display()))
             .because(&error)
-            .fix("check the file's name and its permissions")
+            .fix("name a file that you may read, or `-` for standard input")
     };
     let mut bytes = Vec::new();
     let reader: Box<dyn Read> = match path.as_os_str() == "-" {

@@ -51,9 +51,9 @@ impl Wanted {
     pub(super) async fn open(self, edge: &Edge) -> Result<String, Failure> {
         let tls = match &self.tls {
             Some((cert, key)) => Some(Tls::read(cert, key).map_err(|error| {
-                Failure::usage("TLS cannot be spoken")
+                Failure::usage("Cannot set up TLS")
                     .because(&error)
-                    .fix("check the certificate and the key that `--tls-cert` and `--tls-key` name")
+                    .fix("name PEM files that this user may read: a certificate and its key")
             })?),
             None => None,
         };
@@ -66,9 +66,9 @@ impl Wanted {
             DoorError::NoToken => Failure::usage(format!("Stafette does not listen on {address}"))
                 .because(&error)
                 .fix("make one first with `stafette token create NAME --scope act`"),
-            DoorError::Bind { .. } => Failure::failed(format!("{address} cannot be listened on"))
+            DoorError::Bind { .. } => Failure::failed(format!("Cannot listen on {address}"))
                 .because(&error)
-                .fix("free the port, or choose another with `--listen`"),
+                .fix("choose another port with --listen, or end the program that has this one"),
         })?;
         Ok(door.url())
     }

@@ -36,11 +36,8 @@ pub(crate) fn lock(project: &Project) -> Result<Option<Lock>, Failure> {
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Ok(None);
     }
-    let folder = File::open(&project.root).map_err(|error| {
-        Failure::failed(format!("Cannot read {}", project.root.display()))
-            .because(&error)
-            .fix("check the folder's permissions")
-    })?;
+    let folder =
+        File::open(&project.root).map_err(|error| state::not_read(&project.root, &error))?;
     match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(Lock { _project: Some(folder), file })),
         Err(Errno::WOULDBLOCK) => Ok(None),
@@ -71,9 +68,7 @@ pub(super) async fn take(project: &Project) -> Result<Lock, Failure> {
     };
     write().map_err(|error| {
         let path = state::lock_path(&project.root);
-        Failure::failed(format!("Cannot write {}", path.display()))
-            .because(&error)
-            .fix("check the folder's permissions and its free space, and try again")
+        state::not_written(&path, &error)
     })?;
     Ok(lock)
 }

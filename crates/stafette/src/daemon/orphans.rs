@@ -6,6 +6,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
+use super::not_started;
 use crate::exit::{Exit, Failure};
 
 /// The stack of the thread that works instead of the main thread, in bytes.
@@ -17,11 +18,7 @@ pub(crate) fn adopting<W>(runtime: &Runtime, work: W) -> Result<Exit, Failure>
 where
     W: AsyncFnOnce() -> Result<Exit, Failure> + Send,
 {
-    let failed = |error: std::io::Error| {
-        Failure::failed("The daemon does not start")
-            .because(&error)
-            .fix("end programs that are not needed, or raise the limit on processes")
-    };
+    let failed = |error: std::io::Error| not_started(&error);
     let mut ends = {
         let _entered = runtime.enter();
         signal(SignalKind::child()).map_err(failed)?

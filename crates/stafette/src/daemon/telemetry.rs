@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::exit::Failure;
-use crate::store::Opened;
+use crate::store::{self, Opened};
 
 /// The time limit for sending the last spans.
 const END: Duration = Duration::from_secs(3);
@@ -63,9 +63,7 @@ pub(super) async fn observe(
     opened: Opened,
     state: &Path,
 ) -> Result<(Observed, Watch), Failure> {
-    let head = engine.store().head().await.map_err(|error| {
-        Failure::failed("The events cannot be counted").because(&error).fix("see `stafette doctor`")
-    })?;
+    let head = engine.store().head().await.map_err(|error| store::unreadable(&error))?;
     let observer = Observer::open(state, head);
     let feed = engine.feed(observer.position());
     tokio::spawn(observer.clone().follow(feed, journal(state, head)));

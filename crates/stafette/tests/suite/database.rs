@@ -94,7 +94,7 @@ fn b_01_a_run_in_postgres_killed_again_and_again_ends_once() {
     let page = on(&["doctor", "--json"]).out;
     assert!(page.contains("1 runs, "), "{page}");
     on(&["down"]).ok();
-    assert!(on(&["tidy", "--older-than", "0s", "--keep", "0"]).ok().err.contains("1 runs"));
+    assert!(on(&["prune", "--older-than", "0s", "--keep", "0"]).ok().err.contains("1 runs"));
     assert!(!world.state().join("store.db").exists(), "there is no file");
 }
 

@@ -122,11 +122,11 @@ fn s4_09_the_team_changes_its_own_program_and_goes_on_with_it_or_with_the_old_on
     let better = proposed(&world, "VERSION: u32 = 1", "VERSION: u32 = 2");
     counts_on(&world, "1");
 
-    let said = world.run(&["renew", &better]);
+    let said = world.run(&["self-update", &better]);
     assert_eq!(said.code, 3, "a person says yes to the team's own logic first: {said:?}");
     world.run(&["changes", "approve", &better]).ok();
     let before = count(&world);
-    let said = world.run(&["renew", &better]).ok();
+    let said = world.run(&["self-update", &better]).ok();
     assert!(said.out.contains("the team runs on it"), "{said:?}");
     counts_on(&world, "2");
     assert!(count(&world) > before, "it goes on where the old one was");
@@ -134,7 +134,7 @@ fn s4_09_the_team_changes_its_own_program_and_goes_on_with_it_or_with_the_old_on
     // One that compiles and reads the store, but does not come up.
     let broken = proposed(&world, "_ => loop {", "_ => loop { assert_eq!(VERSION, 3, \"no\");");
     world.run(&["changes", "approve", &broken]).ok();
-    let said = world.run(&["renew", &broken]);
+    let said = world.run(&["self-update", &broken]);
     assert_eq!(said.code, 5, "{said:?}");
     assert!(said.out.contains("ended as soon as it was started"), "{said:?}");
     assert!(!world.read("src/main.rs").contains("assert_eq"), "its sources are gone, too");
@@ -148,7 +148,7 @@ fn s4_09_the_team_changes_its_own_program_and_goes_on_with_it_or_with_the_old_on
         let bad = proposed(&world, old, new);
         world.run(&["changes", "approve", &bad]).ok();
         let was = (program(&world), world.read("src/main.rs"), runs(&world));
-        let said = world.run(&["renew", &bad, "--json"]);
+        let said = world.run(&["self-update", &bad, "--json"]);
         assert_eq!(said.code, 5, "{said:?}");
         assert!(said.json()["why"].as_str().is_some_and(|said| said.contains(why)), "{said:?}");
         let is = (program(&world), world.read("src/main.rs"), runs(&world));
@@ -304,7 +304,7 @@ fn s4_09_a_daemon_killed_at_any_step_of_a_renewal_leaves_the_old_program_or_the_
     for (number, step) in steps.into_iter().enumerate() {
         let id = next_version(&world, number + 1);
         world.write("kill-at", step);
-        let said = world.run(&["renew", &id]);
+        let said = world.run(&["self-update", &id]);
         assert_ne!(said.code, 0, "{step}: {said:?}");
         std::fs::remove_file(world.project().join("kill-at")).expect("removed");
         assert_eq!(version(&world, step), now, "{step}: the old one is back");
@@ -314,7 +314,7 @@ fn s4_09_a_daemon_killed_at_any_step_of_a_renewal_leaves_the_old_program_or_the_
         let id = next_version(&world, steps.len() + 1 + place);
         world.run(&["down"]).ok();
         let after = place.to_string();
-        let said = world.run_with(&["renew", &id], b"", &[("STAFETTE_CRASH_AFTER", &after)]);
+        let said = world.run_with(&["self-update", &id], b"", &[("STAFETTE_CRASH_AFTER", &after)]);
         let at = format!("place {place}: {said:?}");
         let found = version(&world, &at);
         let next = (steps.len() + 1 + place).to_string();

@@ -203,12 +203,12 @@ fn the_log_can_be_followed_and_continued() {
 }
 
 #[test]
-fn tidy_drops_old_runs_and_keeps_the_latest() {
+fn prune_removes_old_runs_and_keeps_the_latest() {
     let world = World::example("refusals/unknown");
     for request in ["one", "two", "three"] {
         world.run(&["run", "--foreground", request]).ok();
     }
-    let said = world.run(&["tidy", "--older-than", "0s", "--keep", "1", "--json"]).ok().json();
+    let said = world.run(&["prune", "--older-than", "0s", "--keep", "1", "--json"]).ok().json();
     assert_eq!(said["removed"]["runs"], 2);
     let runs = world.run(&["status", "--json"]).ok().json();
     assert_eq!(runs[0]["request"], "three");

@@ -434,7 +434,7 @@ fn s2_10_metrics_survive_a_kill_without_counting_twice() {
 fn s5_09_the_event_log_has_the_six_events_one_object_a_line() {
     let world = demo("");
     run(&world);
-    let asked = world.run(&["log", "--seed-names"]).ok().lines();
+    let asked = world.run(&["log", "--protocol"]).ok().lines();
     // Whoever is told of alerts is told of all that is in the log.
     world.run(&["alerts"]).ok();
     let log = world.kept("logs/events.jsonl");
@@ -451,7 +451,7 @@ fn s5_09_the_event_log_has_the_six_events_one_object_a_line() {
     assert_eq!(builder["context"]["workflow"], "demo");
     assert_eq!(builder["context"]["spec"], "specs/auth.md");
     assert!(builder["timestamp"].as_str().is_some_and(|at| at.ends_with('Z')));
-    let of_fixer = world.run(&["log", "--seed-names", "--agent", "fixer"]).ok().lines();
+    let of_fixer = world.run(&["log", "--protocol", "--agent", "fixer"]).ok().lines();
     assert!(of_fixer.len() < lines.len() && of_fixer.len() >= 4, "{of_fixer:?}");
     assert_eq!(world.run(&["log", "--since", "0s", "--json"]).ok().out, "");
     let plain = world.run(&["log", "--agent", "fixer", "--since", "1h"]).ok().out;
@@ -459,7 +459,7 @@ fn s5_09_the_event_log_has_the_six_events_one_object_a_line() {
 
     let world = trouble();
     assert_eq!(world.run(&["run", "x"]).code, 3);
-    let lines = world.run(&["log", "--seed-names"]).ok().lines();
+    let lines = world.run(&["log", "--protocol"]).ok().lines();
     let of = |event: &str| {
         lines.iter().find(|line| line["event"] == event).map(|line| line["agent"].clone())
     };

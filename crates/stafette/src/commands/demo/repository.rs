@@ -18,9 +18,9 @@ const FILES: &[(&str, &str)] = &[
 /// The folder that the user named, or a new one that stays.
 pub(super) fn folder(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
     let failed = |error: std::io::Error| {
-        Failure::failed("No folder can be made for the demonstration")
+        Failure::failed("Cannot create a folder for the demonstration")
             .because(&error)
-            .fix("set TMPDIR to a folder that can be written")
+            .fix("name a folder that you may write to with --dir")
     };
     let folder = match named {
         Some(folder) => {
@@ -44,9 +44,9 @@ pub(super) fn lay_out(folder: &Path) -> Result<(), Failure> {
         FILES.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
     };
     write().map_err(|error| {
-        Failure::failed(format!("{} cannot be written", folder.display()))
+        Failure::failed(format!("Cannot write to {}", folder.display()))
             .because(&error)
-            .fix("check the folder's permissions and its free space, and try again")
+            .fix("name a folder that you may write to with --dir")
     })?;
     git(folder, &["init", "--quiet", "--initial-branch=main"])?;
     git(folder, &["config", "user.name", "demo"])?;
@@ -58,17 +58,16 @@ pub(super) fn lay_out(folder: &Path) -> Result<(), Failure> {
 
 /// Runs git and returns its output.
 pub(super) fn git(folder: &Path, arguments: &[&str]) -> Result<String, Failure> {
-    let output = stafette_engine::git_command()
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-        .map_err(|error| {
-            Failure::failed("git cannot be run").because(&error).fix("install git and try again")
-        })?;
+    let output =
+        stafette_engine::git_command().args(arguments).current_dir(folder).output().map_err(
+            |error| {
+                Failure::failed("Cannot run git").because(&error).fix("install git and try again")
+            },
+        )?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => Err(Failure::failed(format!("git {} failed", arguments.join(" ")))
-            .why(String::from_utf8_lossy(&output.stderr).trim().to_owned())
-            .fix("install git, or correct what it says")),
+            .why(String::from_utf8_lossy(&output.stderr).trim())
+            .fix("see `stafette doctor`, and try again in another folder with --dir")),
     }
 }

@@ -85,11 +85,7 @@ impl Supervisor {
     }
 
     fn spawn(&mut self) -> Result<Child, Failure> {
-        let failed = |error: std::io::Error| {
-            Failure::failed("The daemon cannot be started")
-                .because(&error)
-                .fix("see `stafette doctor`")
-        };
+        let failed = |error: std::io::Error| daemon::not_started(&error);
         let log = daemon::log_file(&self.project.state()?)?;
         let mut command = Command::new(daemon::program()?);
         command

@@ -32,9 +32,9 @@ pub(super) fn weigh(folder: &Path, events: &[Value]) -> Result<Verdict, Failure>
             continue;
         }
         let entries = read_ledger(&path).map_err(|error| {
-            Failure::failed(format!("{} cannot be read", path.display()))
+            Failure::failed(format!("Cannot read {}", path.display()))
                 .because(&error)
-                .fix("run the demonstration again")
+                .fix("run the demonstration again; it starts in a new folder")
         })?;
         for entry in entries {
             let key = entry.key.to_string();

@@ -52,9 +52,9 @@ pub(crate) async fn run(context: &Context, arguments: cli::Graph) -> Result<Exit
 }
 
 fn unusable(file: &Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("{} cannot be used", file.display()))
-        .because(error)
-        .fix("check the file's name and its permissions")
+    Failure::failed(format!("Cannot use {}", file.display())).because(error).fix(
+        "name a file that does not exist yet for an export, and one that you may read for an import",
+    )
 }
 
 async fn export(client: &Client, file: &Path) -> Result<Counted, Failure> {

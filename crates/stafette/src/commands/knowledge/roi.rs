@@ -30,7 +30,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Roi) -> Result<Exit, 
         return Ok(Exit::Ok);
     };
     let path = format!("/v1/decisions/{}", segment(&decision));
-    if let Some(actual) = arguments.came {
+    if let Some(actual) = arguments.actual {
         let body = json!({ "actual": actual });
         let changed: Value = client.post(&format!("{path}/outcome"), &body).await?;
         match output.json {

@@ -13,6 +13,9 @@ use crate::exit::{Exit, Failure};
 use crate::project::person;
 use crate::store::{self, Home};
 
+/// The fix for files that another holder has locked.
+const ADVICE: &str = "ask its holder, or wait; `stafette locks` shows who has what";
+
 pub(super) async fn run(context: &Context, arguments: cli::LockCheck) -> Result<Exit, Failure> {
     let places = Places::of(context)?;
     let paths = match arguments.staged {
@@ -28,19 +31,14 @@ pub(super) async fn run(context: &Context, arguments: cli::LockCheck) -> Result<
     } else if Home::of(&project)?.exists() {
         // No daemon is started for a commit: that would continue the runs as well.
         let store = store::open(&project, false).await?.store;
-        let book = store.locks().await.map_err(|error| {
-            Failure::failed("The locks cannot be read").because(&error).fix("see `stafette doctor`")
-        })?;
+        let book = store.locks().await.map_err(|error| store::unreadable(&error))?;
         store.close().await;
         let locks = restore(&book)?;
         let holder = Holder::person(&person()).at(&asker.seat);
         let paths = paths.iter().map(String::as_str);
-        locks.may_write(now(), &holder, paths, arguments.fence).map_err(|conflict| {
-            advice(
-                Failure::new(Exit::Lock, conflict.to_string())
-                    .fix("ask its holder, or wait; `stafette locks` shows who has what"),
-            )
-        })?;
+        locks
+            .may_write(now(), &holder, paths, arguments.fence)
+            .map_err(|conflict| Failure::new(Exit::Lock, conflict.to_string()).fix(ADVICE))?;
     }
     match context.output.json {
         true => context.output.data(&json!({ "allowed": true, "paths": paths })),
@@ -52,15 +50,13 @@ pub(super) async fn run(context: &Context, arguments: cli::LockCheck) -> Result<
 
 fn advice(failure: Failure) -> Failure {
     match failure.code {
-        Exit::Lock => failure.fix("ask its holder, or wait; `stafette locks` shows who has what"),
+        Exit::Lock => failure.fix(ADVICE),
         _ => failure,
     }
 }
 
 fn restore(book: &stafette_store::LockStore) -> Result<Locks, Failure> {
-    stafette_engine::restore_locks(book).map_err(|error| {
-        Failure::failed("The locks cannot be read").because(&error).fix("see `stafette doctor`")
-    })
+    stafette_engine::restore_locks(book).map_err(|error| store::unreadable(&error))
 }
 
 /// The staged files, as names within the project. Files outside of the project cannot be locked, so
@@ -82,12 +78,12 @@ fn staged(root: &Path) -> Result<Vec<String>, Failure> {
 pub(super) fn git(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, Failure> {
     let output = stafette_engine::git_command().arg("-C").arg(folder).args(arguments).output();
     let output = output.map_err(|error| {
-        Failure::failed("git cannot be started").because(&error).fix("install git")
+        Failure::failed("Cannot start git").because(&error).fix("install git and try again")
     })?;
     match output.status.success() {
         true => Ok(output.stdout),
         false => Err(Failure::usage("This is not a git repository, or git refuses it")
             .why(String::from_utf8_lossy(&output.stderr).trim())
-            .fix("run it in the repository, or correct what git says")),
+            .fix("run it inside of a repository; `git init` creates one")),
     }
 }

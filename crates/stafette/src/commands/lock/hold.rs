@@ -17,6 +17,9 @@ use crate::exit::{Exit, Failure};
 /// The time that a command which lost its lock has to exit on its own.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// The fix for a lock that was lost while the command ran.
+const LOST: &str = "the command was ended: check what it finished, and run it again";
+
 /// The least time between two renewals.
 const SHORTEST: Duration = Duration::from_millis(20);
 
@@ -45,7 +48,7 @@ pub(super) async fn run(
         status = running.ended() => status,
         lost = held.keep(lease, ends) => {
             running.end().await;
-            return Err(lost.fix("the command was ended; what it had not finished is not done"));
+            return Err(lost.fix(LOST));
         }
     };
     if let Err(failure) = release(client, asker, &id).await {
@@ -55,10 +58,8 @@ pub(super) async fn run(
         Some(0) => Ok(Exit::Ok),
         // The same exit code as the command's: our caller must not see a difference.
         Some(code) => std::process::exit(code),
-        None => {
-            Err(Failure::failed("The command was killed")
-                .fix("run it again; the lock was released"))
-        }
+        None => Err(Failure::failed("The command was killed by a signal")
+            .fix("see what killed it, and run it again; the lock is released")),
     }
 }
 
@@ -78,9 +79,9 @@ impl Held<'_> {
             sleep_until(next.min(ends)).await;
             let asked = Instant::now();
             if asked >= ends {
-                let lost = Failure::new(Exit::Lock, format!("The lock {} was lost", self.id))
-                    .fix("take the lock again, and read the files again before you write them");
-                return lost.why("its lease was over before it could be renewed");
+                return Failure::new(Exit::Lock, format!("The lock {} was lost", self.id))
+                    .why("its lease ended before it could be renewed")
+                    .fix(LOST);
             }
             let path = format!("/v1/locks/{}/renew", self.id);
             let body = json!({ "fence": self.fence, "who": self.asker.json() });
@@ -109,7 +110,8 @@ impl Running {
     fn start(command: &[String], lock: &Value, asker: &Asker) -> Result<Running, Failure> {
         let alone = !std::io::stdin().is_terminal();
         let [program, arguments @ ..] = command else {
-            return Err(Failure::usage("There is no command").fix("give the command after `--`"));
+            return Err(Failure::usage("There is no command")
+                .fix("name one after `--`, as in `stafette lock src/** -- make`"));
         };
         let mut prepared = Command::new(program);
         prepared
@@ -122,9 +124,9 @@ impl Running {
             prepared.process_group(0);
         }
         let child = prepared.spawn().map_err(|error| {
-            Failure::usage(format!("{program} cannot be started"))
+            Failure::usage(format!("Cannot start {program}"))
                 .because(&error)
-                .fix("check that the program is installed and in PATH")
+                .fix("install it, or give its path; the lock is released")
         })?;
         Ok(Running { child, alone })
     }

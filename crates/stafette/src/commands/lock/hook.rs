@@ -37,17 +37,18 @@ pub(super) async fn run(context: &Context, action: LockHook) -> Result<Exit, Fai
 
 fn install(folder: &Path, hook: &Path, root: &Path) -> Result<&'static str, Failure> {
     let failed = |error: std::io::Error| {
-        Failure::failed(format!("{} cannot be written", hook.display()))
+        Failure::failed(format!("Cannot write {}", hook.display()))
             .because(&error)
-            .fix("check the folder's permissions and its free space, and try again")
+            .fix("make the folder of git's hooks writable")
     };
     fs::create_dir_all(folder).map_err(failed)?;
     let before = folder.join(BEFORE);
     let other = hook.exists() && !is_ours(hook);
     if other && before.exists() {
+        let (hook, before) = (hook.display(), before.display());
         return Err(Failure::usage("There are two hooks already")
-            .why(format!("{} and {} are not ours to replace", hook.display(), before.display()))
-            .fix("remove one of them, or join them into one"));
+            .why(format!("{hook} and {before} were not written by Stafette"))
+            .fix("merge them into one, and run it again"));
     }
     let program = daemon::program()?;
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
@@ -66,9 +67,9 @@ fn install(folder: &Path, hook: &Path, root: &Path) -> Result<&'static str, Fail
 
 fn uninstall(folder: &Path, hook: &Path) -> Result<&'static str, Failure> {
     let failed = |error: std::io::Error| {
-        Failure::failed(format!("{} cannot be removed", hook.display()))
+        Failure::failed(format!("Cannot remove {}", hook.display()))
             .because(&error)
-            .fix("check the folder's permissions, or remove the file by hand")
+            .fix("make the folder of git's hooks writable")
     };
     if !is_ours(hook) {
         return Ok("there is no hook of ours");

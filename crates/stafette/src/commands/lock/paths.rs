@@ -37,7 +37,7 @@ impl Places {
         let outside = || {
             Failure::usage(format!("{text} is outside of the project"))
                 .why(format!("the project is {}", self.root.display()))
-                .fix("name a path within the project")
+                .fix("name a path inside of the project, or another name such as db:schema")
         };
         if text.is_empty() {
             return Err(Failure::usage("Nothing is named").fix("`.` is the whole project"));
@@ -50,9 +50,9 @@ impl Places {
         let relative = format!("{}{slash}", relative.display());
         let relative = if relative.is_empty() { "." } else { &relative };
         let pattern: Pattern = relative.parse().map_err(|error| {
-            Failure::usage("This cannot be locked")
+            Failure::usage(format!("Cannot lock `{text}`"))
                 .because(&error)
-                .fix("name a path within the project, with `*`, `?` or `**` if need be")
+                .fix("name files, folders or globs: `*` within a name, `**` over folders")
         })?;
         if pattern.is_glob() {
             return Ok(pattern.into());

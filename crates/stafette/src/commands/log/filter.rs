@@ -17,7 +17,7 @@ pub(super) struct Filter {
     after: u64,
     since: Option<Time>,
     agent: Option<String>,
-    seed_names: bool,
+    protocol: bool,
     book: Book,
     /// The giver and the taker of each handoff.
     parties: BTreeMap<String, [String; 2]>,
@@ -30,7 +30,7 @@ impl Filter {
             after: arguments.after,
             since,
             agent: arguments.agent.clone(),
-            seed_names: arguments.seed_names,
+            protocol: arguments.protocol,
             book: Book::default(),
             parties: BTreeMap::new(),
         })
@@ -38,7 +38,7 @@ impl Filter {
 
     /// True if earlier events are needed to understand later ones.
     pub(super) fn needs_all(&self) -> bool {
-        self.agent.is_some() || self.seed_names
+        self.agent.is_some() || self.protocol
     }
 
     /// The entries to show for an event.
@@ -59,7 +59,7 @@ impl Filter {
 
     /// The event in the requested vocabulary, with the parties that it concerns.
     fn tell(&mut self, event: &Value) -> Vec<(Value, Vec<String>)> {
-        if self.seed_names {
+        if self.protocol {
             let (Some(run), Some(at), Ok(known)) = (
                 event["run"].as_str().and_then(|run| run.parse::<RunId>().ok()),
                 event["at"].as_str().and_then(Time::parse),
@@ -96,9 +96,9 @@ fn moment(text: &str, now: Time) -> Result<Time, Failure> {
         return Ok(at);
     }
     let ago: Millis = Millis::parse(text).map_err(|why| {
-        Failure::usage(format!("`{text}` is no moment"))
+        Failure::usage(format!("Invalid time `{text}`"))
             .why(why)
-            .fix("say how long ago, such as 10m, or a moment such as 2026-02-03T04:05:06Z")
+            .fix("write how long ago, such as 10m, or a time such as 2026-02-03T04:05:06Z")
     })?;
     Ok(Time(now.0.saturating_sub(i64::try_from(ago.0).unwrap_or(i64::MAX))))
 }

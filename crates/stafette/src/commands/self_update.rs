@@ -1,4 +1,4 @@
-//! `renew`: starts the team's own program on new code, or on the old code again.
+//! `self-update`: starts the team's own program on new code, or on the old code again.
 
 use serde_json::json;
 use stafette_engine::{Renewal, Stage};
@@ -9,7 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::Tone;
 use crate::project::person;
 
-pub(crate) async fn run(context: &Context, arguments: &cli::Renew) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, arguments: &cli::SelfUpdate) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
     let path = format!("/v1/changes/{}/renew", segment(&arguments.change));
     let renewal: Renewal = client.post(&path, &json!({ "by": person() })).await?;
