@@ -77,13 +77,15 @@ struct Reference {
     root: Value,
     /// The types that have a section, with the links to them.
     described: Vec<(String, String)>,
+    /// The choices that were explained.
+    explained: Vec<Vec<String>>,
 }
 
 impl Reference {
     fn new() -> Self {
         let generator = SchemaSettings::draft2020_12().into_generator();
         let root = generator.into_root_schema_for::<Workflow>();
-        Reference { root: root.into(), described: Vec::new() }
+        Reference { root: root.into(), described: Vec::new(), explained: Vec::new() }
     }
 
     fn page(mut self) -> String {
@@ -138,8 +140,14 @@ impl Reference {
             );
             words.push_str(&self.words(name, schema));
         }
-        if !rows.is_empty() {
-            let _ = write!(page, "\n| key | value | default | |\n|---|---|---|---|\n{rows}");
+        match rows.is_empty() {
+            true => {
+                let kind = self.kind(&section.schema["additionalProperties"]);
+                let _ = writeln!(page, "\nThe keys are names of your own, the values: {kind}.");
+            }
+            false => {
+                let _ = write!(page, "\n| key | value | default | |\n|---|---|---|---|\n{rows}");
+            }
         }
         page.push_str(&words);
         for inner in within {
@@ -162,10 +170,13 @@ impl Reference {
             _ => (Form::One, schema.clone()),
         };
         let (kind, target) = self.target(&inner);
+        let has_keys = !properties(&target).is_empty();
+        let (form, target) = match has_keys {
+            true => (form, target),
+            false => (Form::One, self.target(schema).1),
+        };
         // A top-level table stays one, although it has no fixed keys.
-        let is_table = !properties(&target).is_empty() || path == name;
-        let form = if properties(&target).is_empty() { Form::One } else { form };
-        is_table.then(|| {
+        (has_keys || path == name).then(|| {
             let about = about(schema).unwrap_or_default().to_owned();
             (kind, Section { path: path.to_owned(), form, about, schema: target })
         })
@@ -207,6 +218,9 @@ impl Reference {
         if target["additionalProperties"].is_object() {
             return format!("table: {}", self.kind(&target["additionalProperties"]));
         }
+        if target["additionalProperties"] == true {
+            return "table".to_owned();
+        }
         let kind = match &target["type"] {
             Value::Array(kinds) => kinds[0].clone(),
             kind => kind.clone(),
@@ -237,13 +251,18 @@ impl Reference {
         }
     }
 
-    /// The words that a key can have, with what each means.
-    fn words(&self, name: &str, schema: &Value) -> String {
+    /// The words that a key can have, with what each means; the same words are explained once.
+    fn words(&mut self, name: &str, schema: &Value) -> String {
         let (_, mut target) = self.target(schema);
         if target["items"].is_object() {
             target = self.target(&target["items"]).1;
         }
         let choices = choices(&target).unwrap_or_default();
+        let words: Vec<String> = choices.iter().map(|(word, _)| word.clone()).collect();
+        if words.is_empty() || self.explained.contains(&words) {
+            return String::new();
+        }
+        self.explained.push(words);
         let mut list = String::new();
         for (word, about) in choices {
             if let Some(about) = about {
