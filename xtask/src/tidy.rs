@@ -7,6 +7,7 @@ mod architecture;
 mod graph;
 mod kernel;
 mod layout;
+mod links;
 mod manifest;
 mod purity;
 mod requirement;
@@ -74,6 +75,7 @@ fn inspect(root: &Path) -> Result<(Vec<Finding>, requirement::Coverage), String>
         purity::check(&graph, &sources),
         kernel::check(&tree, &sources),
         layout::check(&tree, &sources),
+        links::check(&tree),
         wording::check(&tree, &sources),
         manifest::check(&tree),
         names,

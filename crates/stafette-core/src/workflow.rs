@@ -75,7 +75,7 @@ pub struct Workflow {
     /// The TCP listener of the daemon, besides its socket.
     #[serde(default, skip_serializing_if = "server::Server::is_silent")]
     pub server: server::Server,
-    /// The storage of the runs; a file in the project if absent.
+    /// The storage of the runs; a file in the project's state folder if absent.
     #[serde(default, skip_serializing_if = "store::Store::is_silent")]
     pub store: store::Store,
     /// The rules for locks.
@@ -160,10 +160,10 @@ pub struct Agent {
     pub prompt: String,
     /// The way in which its turns are carried out.
     pub runner: Runner,
-    /// The name of the profile of the program that runs it.
+    /// The profile of the program that runs it, such as `claude` or `codex`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// The program and its arguments, for `exec`; overrides the profile's.
+    /// The program and its arguments, for `exec`, `pty` and `acp`; overrides the profile's.
     #[serde(default)]
     pub command: Vec<String>,
     /// The script, for `scripted`, relative to the workflow file.
@@ -181,7 +181,7 @@ pub struct Agent {
     /// The format in which the command returns its result.
     #[serde(default)]
     pub result: ResultFormat,
-    /// The environment variables that it may see, besides the harmless ones.
+    /// The environment variables that it may see, besides harmless ones such as `PATH` and `HOME`.
     #[serde(default)]
     pub env: Vec<String>,
     /// The time limit for becoming ready for input, for `pty`; overrides the profile's and the
@@ -196,7 +196,7 @@ pub struct Agent {
     /// The sandbox of its processes.
     #[serde(default)]
     pub sandbox: Sandbox,
-    /// The actions that it may take without asking.
+    /// The actions that it may take without asking; `edits` if absent.
     #[serde(default, skip_serializing_if = "PermissionLevel::is_default")]
     pub permissions: PermissionLevel,
     /// The inputs that it requires.
@@ -450,10 +450,10 @@ pub struct Recovery {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct RecoveryRule {
-    /// Matches only handoffs to this party; `None` matches all.
+    /// Matches only handoffs to this party; all if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Party>,
-    /// Matches only this cause; `None` matches all.
+    /// Matches only this cause; all if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<RecoveryCause>,
     /// The strategy to apply.

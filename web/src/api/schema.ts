@@ -5102,7 +5102,7 @@ export interface components {
             coordination?: components["schemas"]["Coordination"] | null;
             /** @description The TCP listener of the daemon, besides its socket. */
             server?: components["schemas"]["Server"];
-            /** @description The storage of the runs; a file in the project if absent. */
+            /** @description The storage of the runs; a file in the project's state folder if absent. */
             store?: components["schemas"]["Store"];
             /**
              * @description The rules for locks.
@@ -5183,10 +5183,10 @@ export interface components {
             prompt: string;
             /** @description The way in which its turns are carried out. */
             runner: components["schemas"]["Runner"];
-            /** @description The name of the profile of the program that runs it. */
+            /** @description The profile of the program that runs it, such as `claude` or `codex`. */
             profile?: string | null;
             /**
-             * @description The program and its arguments, for `exec`; overrides the profile's.
+             * @description The program and its arguments, for `exec`, `pty` and `acp`; overrides the profile's.
              * @default []
              */
             command: string[];
@@ -5207,7 +5207,7 @@ export interface components {
              */
             result: components["schemas"]["ResultFormat"];
             /**
-             * @description The environment variables that it may see, besides the harmless ones.
+             * @description The environment variables that it may see, besides harmless ones such as `PATH` and `HOME`.
              * @default []
              */
             env: string[];
@@ -5227,7 +5227,7 @@ export interface components {
              * @default off
              */
             sandbox: components["schemas"]["Sandbox"];
-            /** @description The actions that it may take without asking. */
+            /** @description The actions that it may take without asking; `edits` if absent. */
             permissions?: components["schemas"]["PermissionLevel"];
             /**
              * @description The inputs that it requires.
@@ -5480,9 +5480,9 @@ export interface components {
         };
         /** @description A recovery strategy and its conditions. */
         RecoveryRule: {
-            /** @description Matches only handoffs to this party; `None` matches all. */
+            /** @description Matches only handoffs to this party; all if absent. */
             to?: components["schemas"]["Party"] | null;
-            /** @description Matches only this cause; `None` matches all. */
+            /** @description Matches only this cause; all if absent. */
             on?: components["schemas"]["RecoveryCause"] | null;
             /** @description The strategy to apply. */
             action: components["schemas"]["Strategy"];
@@ -5640,7 +5640,7 @@ export interface components {
              * @default continue
              */
             on_error: components["schemas"]["OnError"];
-            /** @description The environment variables that it may see, besides the harmless ones. */
+            /** @description The environment variables that it may see, besides harmless ones such as `PATH` and `HOME`. */
             env?: string[];
         };
         /** @description The action to take if a hook fails. */

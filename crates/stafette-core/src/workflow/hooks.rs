@@ -39,7 +39,7 @@ pub struct Hook {
     /// The action to take if the command fails or times out.
     #[serde(default)]
     pub on_error: OnError,
-    /// The environment variables that it may see, besides the harmless ones.
+    /// The environment variables that it may see, besides harmless ones such as `PATH` and `HOME`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
 }

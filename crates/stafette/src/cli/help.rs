@@ -26,7 +26,7 @@ const MORE: [Group; 9] = [
     ("Runs", &["resume", "pause", "cancel", "fork", "note", "briefing", "context"]),
     ("History", &["log", "handoffs", "cost", "find", "report", "alerts", "top"]),
     ("Terminals", &["send", "restart", "replay"]),
-    ("Changes", &["changes", "self-update"]),
+    ("Changes", &["changes", "pr", "self-update"]),
     ("Locks", &["lock", "unlock", "locks"]),
     ("Workflows", &["trust", "check", "schema", "validate", "frames", "triggers", "notify"]),
     ("Knowledge", &["insights", "params", "calendar", "roi", "threads", "graph"]),

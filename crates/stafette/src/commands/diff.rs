@@ -51,6 +51,21 @@ pub(super) async fn newest(client: &Client) -> Result<String, Failure> {
     })
 }
 
+/// Returns the change as a patch, or the first file that has no text.
+pub(super) fn patch(view: &Value) -> Result<String, String> {
+    let mut patch = String::new();
+    for file in view["diff"].as_array().into_iter().flatten() {
+        if file["unshown"].is_string() {
+            return Err(text(file, "file"));
+        }
+        for (_, line) in unified(file) {
+            patch.push_str(&line);
+            patch.push('\n');
+        }
+    }
+    Ok(patch)
+}
+
 fn stat(context: &Context, files: &[&Value]) {
     let number = |file: &Value, key: &str| file[key].as_u64().unwrap_or(0);
     let (mut added, mut removed) = (0, 0);

@@ -279,7 +279,7 @@ fn budget(project: &Project) -> Option<Finding> {
     let library = project.profiles();
     let said = unseen(&loaded.workflow, |name| library.get(name))?;
     let fix = UNSEEN_FIX.to_owned();
-    Some(Finding { name: "budget", good: false, needed: false, said, fix })
+    Some(Finding { name: "budget".to_owned(), good: false, needed: false, said, fix })
 }
 
 /// Events that an older version wrote have no checksum.

@@ -19,6 +19,9 @@ use crate::output::short;
 /// The maximum length of a title, in characters.
 const TITLE: usize = 72;
 
+/// What to do where a folder cannot be made.
+const SPACE: &str = "free some space, or name another place with TMPDIR";
+
 pub(crate) async fn run(context: &Context, arguments: cli::Pr) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
     let id = match arguments.change {
@@ -150,13 +153,15 @@ async fn body(client: &Client, change: &Value) -> Result<String, Failure> {
 /// Commits the change on top of the project's commit, without touching its folder, and returns the commit.
 fn commit_aside(root: &Path, view: &Value, message: &str) -> Result<String, Failure> {
     let patch = diff::patch(view).map_err(|file| {
-        Failure::failed(format!("{file} cannot be sent as text"))
+        Failure::failed(format!("{file} is not text, so there is no patch of it"))
             .fix("apply the change and push it yourself: stafette apply, git push")
     })?;
     let folder = tempfile::Builder::new()
         .prefix("stafette-pr-")
         .tempdir()
-        .map_err(|error| Failure::failed("No temporary folder can be made").because(&error))?;
+        .map_err(|error| {
+            Failure::failed("Cannot make a temporary folder").because(&error).fix(SPACE)
+        })?;
     let place = folder.path().join("tree");
     let tree = place.to_string_lossy().into_owned();
     git(root, &["worktree", "add", "--quiet", "--detach", &tree, "HEAD"])?;
@@ -164,7 +169,7 @@ fn commit_aside(root: &Path, view: &Value, message: &str) -> Result<String, Fail
     let inside: PathBuf = place.join(&within);
     let committed = std::fs::create_dir_all(&inside)
         .map_err(|error| {
-            Failure::failed(format!("{} cannot be made", inside.display())).because(&error)
+            Failure::failed(format!("Cannot make {}", inside.display())).because(&error).fix(SPACE)
         })
         .and_then(|()| {
             let mut apply = Command::new("git");
@@ -191,8 +196,11 @@ fn git(folder: &Path, words: &[&str]) -> Result<String, Failure> {
 
 /// Runs a program of the user's to its end and returns what it printed.
 fn answer(mut command: Command, name: &str, input: Option<&[u8]>) -> Result<String, Failure> {
-    let not_started =
-        |error: std::io::Error| Failure::failed(format!("{name} cannot be run")).because(&error);
+    let not_started = |error: std::io::Error| {
+        Failure::failed(format!("Cannot run {name}"))
+            .because(&error)
+            .fix("install it, or check that it is in the PATH")
+    };
     command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(not_started)?;
@@ -204,6 +212,7 @@ fn answer(mut command: Command, name: &str, input: Option<&[u8]>) -> Result<Stri
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
         false => Err(Failure::failed(format!("{name} failed"))
-            .why(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+            .why(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+            .fix("repair what it names and run the command again")),
     }
 }

@@ -13,10 +13,6 @@ use crate::client::Client;
 use crate::daemon;
 use crate::exit::{Exit, Failure};
 
-/// Where to look when a token cannot be made or revoked.
-const LOOK: &str =
-    "`stafette token list` shows the names; `stafette token create --help` what a token may be";
-
 pub(crate) async fn run(context: &Context, arguments: cli::Token) -> Result<Exit, Failure> {
     let project = context.project()?;
     let client = Client::new(&project.socket()?);
@@ -125,6 +121,5 @@ fn failure(error: &TokenError) -> Failure {
     match std::error::Error::source(error) {
         Some(why) => failure.because(why),
         None => failure,
-    };
-    failure.fix(LOOK)
+    }
 }

@@ -1,34 +1,59 @@
 //! The documents are true: every console block in them is typed, and says what it shows.
 
 use std::fs;
-use std::path::Path;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+use stafette_testkit::tools;
 
 use crate::world::{World, copy, program, repository};
 
-/// A command of a document, and what it is said to print.
-struct Step {
-    line: usize,
-    command: String,
-    shown: Vec<String>,
+/// The address in documents; tests that run beside each other get one each.
+const ADDRESS: &str = "127.0.0.1:7400";
+
+/// What a reader of a document does, in order.
+enum Step {
+    /// Types a command, and compares the output with what is shown.
+    Command { line: usize, command: String, shown: Vec<String> },
+    /// Saves a block under the file name beside its language.
+    File { name: String, text: String },
 }
 
 fn steps(text: &str) -> Vec<Step> {
+    enum Block {
+        Console,
+        File,
+        Other,
+    }
     let mut steps: Vec<Step> = Vec::new();
-    let mut inside = false;
+    let mut block = None;
     for (number, line) in text.lines().enumerate() {
-        match line {
-            "```console" => inside = true,
-            "```" => inside = false,
-            _ if !inside => {}
-            line => match (line.strip_prefix("$ "), steps.last_mut()) {
-                (Some(command), _) => steps.push(Step {
+        match (&block, line.strip_prefix("```")) {
+            (None, Some("console")) => block = Some(Block::Console),
+            (None, Some(info)) => match info.split_once(' ') {
+                Some((_, name)) => {
+                    steps.push(Step::File { name: name.to_owned(), text: String::new() });
+                    block = Some(Block::File);
+                }
+                None => block = Some(Block::Other),
+            },
+            (Some(_), Some("")) => block = None,
+            (Some(Block::Console), _) => match (line.strip_prefix("$ "), steps.last_mut()) {
+                (Some(command), _) => steps.push(Step::Command {
                     line: number + 1,
                     command: command.to_owned(),
                     shown: Vec::new(),
                 }),
-                (None, Some(step)) => step.shown.push(line.to_owned()),
-                (None, None) => panic!("line {}: output before a command", number + 1),
+                (None, Some(Step::Command { shown, .. })) => shown.push(line.to_owned()),
+                (None, _) => panic!("line {}: output before a command", number + 1),
             },
+            (Some(Block::File), _) => {
+                if let Some(Step::File { text, .. }) = steps.last_mut() {
+                    text.push_str(line);
+                    text.push('\n');
+                }
+            }
+            (Some(Block::Other) | None, _) => {}
         }
     }
     steps
@@ -57,25 +82,64 @@ fn line_fits(shown: &str, said: &str) -> bool {
     rest.ends_with(last)
 }
 
-fn act_out(document: &str) {
-    let text = fs::read_to_string(repository().join(document)).expect(document);
-    let world = World::new();
-    copy(&repository().join("examples"), &world.project().join("examples"));
-    let bin = Path::new(program()).parent().expect("a folder").display().to_string();
-    let path = format!("{bin}:{}", std::env::var("PATH").unwrap_or_default());
-    let mut folder = world.project();
-    let steps = steps(&text);
-    assert!(!steps.is_empty(), "{document} shows nothing");
-    for step in &steps {
-        if let Some(into) = step.command.strip_prefix("cd ") {
-            folder = folder.join(into);
-            continue;
+/// Does what a document says, as a reader would.
+struct Reader {
+    world: World,
+    path: String,
+    folder: PathBuf,
+    /// Where a daemon may be left behind.
+    visited: Vec<PathBuf>,
+}
+
+impl Reader {
+    /// A reader with the examples of the repository, and these folders of programs.
+    fn new(programs: &[PathBuf]) -> Self {
+        let world = World::new();
+        copy(&repository().join("examples"), &world.project().join("examples"));
+        let own = Path::new(program()).parent().expect("a folder").to_owned();
+        let folders = [own].into_iter().chain(programs.iter().cloned());
+        let folders: Vec<String> = folders.map(|folder| folder.display().to_string()).collect();
+        let path = format!("{}:{}", folders.join(":"), std::env::var("PATH").unwrap_or_default());
+        let folder = world.project();
+        Reader { world, path, folder, visited: Vec::new() }
+    }
+
+    fn act_out(mut self, document: &str) {
+        let text = fs::read_to_string(repository().join(document)).expect(document);
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let steps = steps(&text.replace(ADDRESS, &free.expect("a port").to_string()));
+        assert!(!steps.is_empty(), "{document} shows nothing");
+        let differs = steps.iter().find_map(|step| self.act(step));
+        for folder in &self.visited {
+            let _ = self.world.command(program()).arg("down").current_dir(folder).output();
         }
-        let output = world
+        if let Some(differs) = differs {
+            panic!("{document}:{differs}");
+        }
+    }
+
+    /// Returns what differs from the document.
+    fn act(&mut self, step: &Step) -> Option<String> {
+        let (line, command, shown) = match step {
+            Step::Command { line, command, shown } => (line, command, shown),
+            Step::File { name, text } => {
+                let file = self.folder.join(name);
+                fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+                fs::write(file, text).expect("written");
+                return None;
+            }
+        };
+        if let Some(into) = command.strip_prefix("cd ") {
+            self.folder = self.folder.join(into);
+            self.visited.push(self.folder.clone());
+            return None;
+        }
+        let output = self
+            .world
             .command("sh")
-            .args(["-c", &format!("{{ {}; }} 2>&1", step.command)])
-            .env("PATH", &path)
-            .current_dir(&folder)
+            .args(["-c", &format!("{{ {command}\n}} 2>&1")])
+            .env("PATH", &self.path)
+            .current_dir(&self.folder)
             .output()
             .expect("sh");
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -83,23 +147,40 @@ fn act_out(document: &str) {
         let is_waiting = |line: &&str| line.starts_with("waiting for the daemon");
         let lines = said.lines().map(str::trim_end).filter(|line| !is_waiting(line));
         let lines: Vec<&str> = lines.collect();
-        assert!(
-            fits(&step.shown, &lines),
-            "{document}:{} `{}` said:\n{said}\nand not:\n{}",
-            step.line,
-            step.command,
-            step.shown.join("\n")
-        );
-    }
-    for example in
-        ["report", "hooks", "refusals/unknown", "refusals/circular", "refusals/limit", "terminal"]
-    {
-        let project = world.project().join("examples").join(example);
-        let _ = world.command(program()).arg("down").arg("--project").arg(project).output();
+        let differs =
+            || format!("{line} `{command}` said:\n{said}\nand not:\n{}", shown.join("\n"));
+        (!fits(shown, &lines)).then(differs)
     }
 }
 
 #[test]
 fn the_guide_is_true() {
-    act_out("docs/guide.md");
+    Reader::new(&[]).act_out("docs/guide.md");
+}
+
+#[test]
+fn b_27_the_first_workflow_is_typed_step_by_step() {
+    Reader::new(&[]).act_out("docs/first-workflow.md");
+}
+
+#[test]
+fn b_27_an_agent_of_ones_own_is_typed_in_every_language() {
+    let node = tools::node_24().expect("Node.js").join("bin");
+    Reader::new(&[node]).act_out("docs/your-own-agent.md");
+}
+
+#[test]
+fn b_27_every_template_is_typed() {
+    Reader::new(&[]).act_out("docs/templates.md");
+}
+
+#[test]
+fn b_27_the_examples_of_coordination_are_typed() {
+    Reader::new(&[]).act_out("docs/coordination.md");
+}
+
+#[test]
+fn b_27_the_examples_of_interfaces_are_typed() {
+    tools::debian("curl", "curl").expect("curl");
+    Reader::new(&[]).act_out("docs/interfaces.md");
 }

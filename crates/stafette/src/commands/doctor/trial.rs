@@ -29,6 +29,9 @@ use world::World;
 /// The time between two looks at a run.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// What to do where the machine gives too little.
+const AGAIN: &str = "end programs that are not needed and try again";
+
 /// The number of characters of a remark in the table.
 const REMARK: usize = 100;
 
@@ -70,7 +73,7 @@ pub(super) async fn run(context: &Context, arguments: cli::Doctor) -> Result<Exi
         }
     }
     let mut signals = Signals::new()
-        .map_err(|error| Failure::failed("Signals cannot be received").because(&error))?;
+        .map_err(|error| Failure::failed("Cannot receive signals").because(&error).fix(AGAIN))?;
     let (total, mut tried, mut interrupted) = (trials.len(), Vec::new(), false);
     for trial in trials {
         output.say(format!("{}/{total} {}", tried.len() + 1, trial.name()));
@@ -154,10 +157,12 @@ impl Trial<'_> {
         signals: &mut Signals,
     ) -> Result<Option<Verdict>, Failure> {
         let failed = |error: std::io::Error| {
-            Failure::failed("A home for the trial cannot be made").because(&error)
+            Failure::failed("Cannot make a home for the trial")
+                .because(&error)
+                .fix("free some space in /var/tmp, or keep the homes elsewhere with --keep")
         };
         let model = ModelServer::start(self.case.script(self.profile, self.runner))
-            .map_err(|error| Failure::failed("The model cannot be started").because(&error))?;
+            .map_err(|error| Failure::failed("Cannot start the model").because(&error).fix(AGAIN))?;
         let folder = tempfile::tempdir_in(temporary()).map_err(failed)?;
         let home = match keep {
             None => folder.path().to_owned(),

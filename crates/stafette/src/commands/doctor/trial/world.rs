@@ -23,6 +23,9 @@ const KEY: &str = "sk-scripted-key-for-a-model-on-loopback";
 /// The time limit for one of our own commands.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What to do where one of our own commands fails.
+const LATER: &str = "try again when the machine is less busy; `--keep DIR` keeps what there is to see";
+
 /// The time limit for the daemon's end, after which it is killed.
 const END: Duration = Duration::from_secs(20);
 
@@ -61,7 +64,9 @@ impl World {
             let path = home.join(path);
             let written = path.parent().map_or(Ok(()), fs::create_dir_all);
             written.and_then(|()| fs::write(&path, text)).map_err(|error| {
-                Failure::failed(format!("Cannot write {}", path.display())).because(&error)
+                Failure::failed(format!("Cannot write {}", path.display()))
+                    .because(&error)
+                    .fix("free some space, or keep the homes elsewhere with --keep")
             })?;
         }
         let who = ["-c", "user.name=Ada", "-c", "user.email=ada@localhost"];
@@ -105,12 +110,12 @@ impl World {
         let name = program.as_ref().to_string_lossy().into_owned();
         let failed = || Failure::failed(format!("`{name} {}` failed", words.join(" ")));
         let output = self.command(&program).args(words).output();
-        let output = timeout(limit, output).await.map_err(|_| failed().why("it did not end"))?;
-        let output = output.map_err(|error| failed().because(&error))?;
+        let output = timeout(limit, output).await.map_err(|_| failed().why("it did not end").fix(LATER))?;
+        let output = output.map_err(|error| failed().because(&error).fix("install it and try again"))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match output.status.success() {
             true => Ok(text(&output.stdout)),
-            false => Err(failed().why(text(&output.stdout) + &text(&output.stderr))),
+            false => Err(failed().why(text(&output.stdout) + &text(&output.stderr)).fix(LATER)),
         }
     }
 
