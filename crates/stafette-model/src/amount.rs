@@ -39,7 +39,6 @@ impl Usd {
     }
 
     /// True if it is nothing.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     pub fn is_zero(&self) -> bool {
         self.0 == 0
     }
@@ -109,7 +108,6 @@ impl Unknown {
     pub const TURN: Unknown = Unknown { tokens: 1, money: 1 };
 
     /// True if there is no such turn.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     pub fn is_empty(&self) -> bool {
         *self == Unknown::default()
     }

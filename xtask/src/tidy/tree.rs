@@ -77,9 +77,12 @@ impl Tree {
 }
 
 impl File {
-    /// True if the file was written by us, and not recorded from elsewhere.
+    /// True if the file was written by us, and neither recorded from elsewhere nor built.
     pub(super) fn is_ours(&self) -> bool {
-        !self.path.starts_with("fixtures/") && self.path != "LICENSE" && self.path != "Cargo.lock"
+        let folders = ["fixtures/", "crates/stafette-server/page/"];
+        !folders.iter().any(|folder| self.path.starts_with(folder))
+            && self.path != "LICENSE"
+            && self.path != "Cargo.lock"
     }
 
     /// Returns the name without folders and without its extension.

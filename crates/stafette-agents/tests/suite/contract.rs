@@ -128,7 +128,7 @@ async fn s5_06_an_agent_takes_its_turn_reports_and_hands_over(runner: Runner) {
     let Some(Signal::Finished(result)) = heard.last() else { panic!("{heard:?}") };
     let told = Usage::exactly(1000, Usd(10_000));
     // What is only printed books nothing.
-    let counted = if runner == Runner::Scripted { told } else { Usage::default() };
+    let counted = if runner == Runner::Scripted { told } else { Usage::unknown() };
     assert_eq!(result.usage, counted);
     assert_eq!(result.response.outcome, Outcome::Resolved);
     assert_eq!(result.response.by.as_str(), "builder");
