@@ -2,18 +2,29 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use stafette_agents::profile::{Sight, sight};
-use stafette_core::run::budget::Forecast;
+use stafette_core::run::budget::{Forecast, Purse};
 use stafette_core::run::create::RunCreated;
 use stafette_core::workflow::Runner;
 use stafette_core::{Usage, Usd};
+use stafette_store::RunFilter;
 
 use crate::dispatch::profile;
+use crate::engine::parse;
 use crate::{Engine, EngineError};
 
 /// The number of the newest runs that are read: enough to have met every agent, and few enough that
 /// a run begins without delay.
 const RUNS: usize = 32;
+
+/// The part of a run's view that costs are learned from. The rest may be large, and every start reads
+/// it.
+#[derive(Deserialize)]
+struct Account {
+    workflow: String,
+    purse: Purse,
+}
 
 impl Engine {
     /// The known cost of each agent of a run that is about to begin. Figures from its creator come
@@ -40,7 +51,9 @@ impl Engine {
             return Ok(known);
         }
         let mut seen: BTreeMap<String, Forecast> = BTreeMap::new();
-        for view in self.runs(RUNS).await? {
+        let newest = RunFilter { limit: RUNS, ..RunFilter::default() };
+        for row in self.store().runs(newest).await? {
+            let view: Account = parse(row.seq, &row.body)?;
             if view.workflow != created.workflow.workflow.name {
                 continue;
             }

@@ -41,8 +41,12 @@ between = ["writer", "editor"]
 max_rounds = 2
 "#;
 
+/// The profiles that come with the program.
+const PROFILES: &[&str] =
+    &["aider", "claude", "codex", "gemini", "goose", "opencode", "qwen", "shell"];
+
 fn complaints(text: &str) -> String {
-    let (source, diagnostics) = examine_with(text, &[]);
+    let (source, diagnostics) = examine_with(text, PROFILES);
     assert!(source.is_some(), "the file should be readable");
     diagnostics.iter().map(|diagnostic| render(diagnostic, "stafette.toml", text)).collect()
 }
@@ -381,7 +385,7 @@ fn s2_05_a_dense_web_of_routes_is_answered_in_time() {
     for (a, b) in (0..24).flat_map(|a| (0..24).map(move |b| (a, b))).filter(|(a, b)| a != b) {
         text += &format!("[[routes]]\nfrom = \"a{a:02}\"\nto = \"a{b:02}\"\n");
     }
-    let (_, found) = examine_with(&text, &[]);
+    let (_, found) = examine_with(&text, PROFILES);
     let cycles = found.iter().filter(|diagnostic| diagnostic.code == UNDECLARED_CYCLE).count();
     assert!((1..=3).contains(&cycles), "{cycles}");
 }
@@ -390,7 +394,7 @@ fn s2_05_a_dense_web_of_routes_is_answered_in_time() {
 fn s2_11_a_file_that_breaks_off_anywhere_is_answered() {
     for (end, _) in BASE.char_indices() {
         let text = &BASE[..end];
-        for diagnostic in examine_with(text, &[]).1 {
+        for diagnostic in examine_with(text, PROFILES).1 {
             assert!(render(&diagnostic, "stafette.toml", text).contains(diagnostic.code));
         }
     }
