@@ -109,7 +109,10 @@ pub(super) async fn run(context: &Context, arguments: cli::Doctor) -> Result<Exi
             output.data(&json!({ "ok": ok, "trials": trials, "not_installed": missing }));
         }
         false => {
-            table(context, &tried);
+            match total {
+                0 => output.line("None of the known agents is installed."),
+                _ => table(context, &tried),
+            }
             for (profile, runner, program) in &missing {
                 let install = profile.install(runner.runner());
                 let (name, mode) = (&profile.name, runner.name());
@@ -310,9 +313,6 @@ const HEAD: [&str; 12] = [
 ];
 
 fn table(context: &Context, tried: &[(Trial<'_>, Outcome)]) {
-    if tried.is_empty() {
-        return context.output.line("None of the known agents is installed.");
-    }
     let rows = tried.iter().map(|(trial, outcome)| trial.row(context, outcome));
     context.output.table(&HEAD, rows.collect());
     let good = tried.iter().filter(|(trial, outcome)| trial.problem(outcome).is_none());

@@ -133,8 +133,8 @@ impl TrialCase {
             _ if !verdict.handed_over => Some("no handoff".to_owned()),
             _ if verdict.status != "succeeded" => Some(format!("the run is {}", verdict.status)),
             TrialCase::Hang => {
-                let is_stall = |failure: &String| failure.contains("said nothing for");
-                unless(verdict.failures.iter().any(is_stall), "no stall was detected")
+                let is_stall = |alert: &String| alert.starts_with("AGENT_STALLED");
+                unless(verdict.alerts.iter().any(is_stall), "no stall was detected")
             }
             TrialCase::Kill => unless(verdict.noticed.is_some(), "its death was not noticed"),
             TrialCase::Budget => {
