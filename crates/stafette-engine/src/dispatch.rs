@@ -179,7 +179,7 @@ async fn pass_on(mut follow: Follow, queue: mpsc::WeakSender<Message>) {
 
 /// Returns a profile: as it was when the run's workflow was trusted, or one that comes with the
 /// program. The project's files are not read, since agents may write them.
-fn profile(run: &Run, name: &str) -> Option<Profile> {
+pub(crate) fn profile(run: &Run, name: &str) -> Option<Profile> {
     match run.workflow.profiles.get(name) {
         Some(text) => Profile::parse(text).ok(),
         None => Library::of(None).get(name).cloned(),
@@ -259,6 +259,12 @@ impl Pump {
         }
         if job.order.deliveries > 1 && self.is_done(&job, &mut words).await {
             return;
+        }
+        if job.order.deliveries > 1
+            && let Some(order) = self.shown.borrow().run.order(self.key)
+        {
+            // What has survived may have been given more.
+            job.order.messages = order.messages;
         }
         let mut worktree = None;
         if let Some(places) = &self.places {

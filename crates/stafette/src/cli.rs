@@ -65,7 +65,7 @@ pub(crate) enum Command {
     Top,
     /// Look into an agent's terminal; Ctrl-q leaves. As text without a terminal of one's own.
     Attach(Attach),
-    /// Type a message into an agent's terminal.
+    /// Send a message to an agent: it gets it at its next step, or with its next turn.
     Send(Send),
     /// Start the program in an agent's terminal again.
     Restart(Restart),
@@ -172,6 +172,9 @@ pub(crate) enum Command {
         /// Where to.
         folder: PathBuf,
     },
+    /// Show an agent's messages to its model, as a hook of its program.
+    #[command(hide = true)]
+    Mail,
     /// Play a scripted agent's turn.
     #[command(hide = true)]
     Play {
@@ -435,7 +438,7 @@ pub(crate) struct Demo {
 
 #[derive(Debug, Args)]
 pub(crate) struct Emit {
-    /// READY, HANDOFF, RESULT, REPORT, CHANGE, SIGNAL or ERROR.
+    /// READY, HANDOFF, RESULT, REPORT, CHANGE, SIGNAL, ERROR, or MESSAGE to another agent.
     pub(crate) kind: String,
     /// A stage's name or JSON, as in a frame; `-` reads it from standard input.
     pub(crate) payload: Option<String>,

@@ -18,14 +18,21 @@ pub(crate) struct Attach {
 
 #[derive(Debug, Args)]
 pub(crate) struct Send {
-    /// Who gets it.
+    /// The agent that gets it.
     pub(crate) agent: String,
-    /// What is typed; `-` reads it from standard input.
+    /// The text; `-` reads it from standard input.
     pub(crate) text: String,
-    /// The run: its id or some of its digits; otherwise the newest one that has the terminal.
+    /// Run id, or some of its digits [default: the newest run; with --type, the newest run that has the
+    /// terminal].
     #[arg(long, value_name = "RUN")]
     pub(crate) run: Option<String>,
-    /// Do not press Enter.
+    /// Wait until the agent was given the message, or the run has ended.
+    #[arg(long, conflicts_with_all = ["types", "no_submit"])]
+    pub(crate) wait: bool,
+    /// Type the text into the agent's terminal instead, and press Enter.
+    #[arg(long = "type")]
+    pub(crate) types: bool,
+    /// Type the text into the agent's terminal, and do not press Enter.
     #[arg(long)]
     pub(crate) no_submit: bool,
 }
