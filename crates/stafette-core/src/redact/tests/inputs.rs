@@ -397,7 +397,7 @@ const NAMES: &[&str] = &[
 ];
 
 /// Parties and stances, in any field.
-const WORDS: [&str; 4] = ["human", "orchestrator", "agree", "ann"];
+const WORDS: [&str; 6] = ["m1", "stop", "human", "orchestrator", "agree", "ann"];
 
 /// Collects every text in a value, with the name of its field.
 fn texts(name: &str, value: &Value, found: &mut Vec<(String, String)>) {
