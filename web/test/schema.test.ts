@@ -27,6 +27,7 @@ const KNOWN: Record<Recorded['event'], true> = {
   inputs_assessed: true, turn_ordered: true, receipt_given: true, turn_taken: true, turn_told: true, turn_finished: true, turn_failed: true,
   session_changed: true, permit_given: true, lease_renewed: true, retry_scheduled: true, late_result_kept: true, recovery_chosen: true,
   question_answered: true, budget_reached: true, budget_raised: true, alert_raised: true, frame_ignored: true,
+  message_sent: true, message_delivered: true, message_unread: true,
   change_proposed: true, change_commented: true, change_returned: true, change_ordered: true, change_settled: true, order_done: true,
   council_opened: true, council_heard: true, council_concluded: true, council_reopened: true, note_left: true, generation_handed_over: true,
   phase_begun: true, phase_ended: true, turn_measured: true, question_postponed: true,

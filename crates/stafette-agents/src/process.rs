@@ -563,6 +563,7 @@ pub(crate) fn environment(job: &Job) -> Vec<(OsString, OsString)> {
         ("STAFETTE_ROUND", job.order.round.to_string()),
         ("STAFETTE_DELIVERY", job.order.deliveries.to_string()),
         ("STAFETTE_FRAME_WORD", job.frame_word.clone()),
+        ("STAFETTE_PROGRAM", job.program.to_string_lossy().into_owned()),
     ];
     seen.extend(own.map(|(name, value)| (name.into(), value.into())));
     seen.extend(job.given.iter().map(|(name, value)| (name.into(), value.into())));

@@ -7,6 +7,7 @@ mod check;
 mod dialog;
 mod library;
 mod mcp;
+mod messages;
 mod phrase;
 mod powers;
 mod price;
@@ -28,6 +29,7 @@ pub use dialog::{Answer, Dialog, Press};
 pub use library::{Broken, Library, on_path};
 pub use mcp::{McpServer, McpSetup, config_file};
 pub(crate) use mcp::{knows_tools, lay, server, setup};
+pub use messages::asks_for_messages;
 pub use price::{Price, Rate};
 pub(crate) use reset::reset_value;
 pub use reset::{Wall, reset};
@@ -62,6 +64,9 @@ pub struct Profile {
     /// The way to give it an MCP server; `None` when there is none.
     #[serde(default)]
     pub mcp: Option<Mcp>,
+    /// The way to have it ask for messages at its steps; `None` when it cannot.
+    #[serde(default)]
+    pub messages: Option<Messages>,
     /// The way to tell it what it may do without asking.
     #[serde(default)]
     pub permissions: Levels,
@@ -319,6 +324,15 @@ pub struct Mcp {
     /// The content of `{config_file}`.
     #[serde(default)]
     pub file: Option<String>,
+}
+
+/// The way to have a program ask for messages at its steps: hooks that run `$STAFETTE_PROGRAM mail`,
+/// which reads the hook's event and prints what its model is to read.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Messages {
+    /// The arguments to add to its command.
+    pub arguments: Vec<String>,
 }
 
 /// The way to tell a program what it may do without asking, by the agent's `permissions`.
@@ -596,8 +610,10 @@ pub(crate) fn words_in_terminal(job: &Job) -> Vec<String> {
     let own = job.agent.command.as_slice();
     let profiled = job.profile.as_ref().and_then(|profile| profile.command(Runner::Pty));
     let words = if own.is_empty() { profiled.unwrap_or_default() } else { own };
+    let words = permitted(job, words);
     let more = setup(job).into_iter().flat_map(|setup| setup.arguments);
-    permitted(job, words).into_iter().chain(more).collect()
+    let hooks = messages::arguments(job, &words);
+    words.into_iter().chain(more).chain(hooks).collect()
 }
 
 /// Words with the arguments for what the agent of a job may do without asking.
@@ -628,6 +644,8 @@ pub(crate) fn words(job: &Job, session: Option<&str>) -> Vec<String> {
     };
     let words = if own.is_empty() { profile.command(runner).unwrap_or_default() } else { own };
     let mut words = resumed(&permitted(job, words), resume.unwrap_or_default(), session);
+    let hooks = messages::arguments(job, &words);
     words.extend(setup(job).into_iter().flat_map(|setup| setup.arguments));
+    words.extend(hooks);
     words
 }

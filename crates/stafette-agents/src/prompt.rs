@@ -62,6 +62,8 @@ pub fn text(job: &Job) -> String {
         let answers: Vec<String> = order.answers.iter().map(answer).collect();
         section(&mut text, "Back since your last turn", &answers.join("\n"));
     }
+    let messages: Vec<String> = order.messages.iter().map(|it| it.told(order.key.run)).collect();
+    section(&mut text, "Messages", &messages.join("\n\n"));
     if order.round > 1 {
         section(&mut text, "Round", &format!("This is round {} of the loop.", order.round));
     }

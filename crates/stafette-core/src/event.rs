@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::run::{
-    adopt, alert, answer, assess, budget, close, create, expire, fail, finish, fork, park, pause,
-    permission, postpone, printed, propose, receipt, recover, renew, resume, session, take, tell,
-    turn,
+    adopt, alert, answer, assess, budget, close, create, expire, fail, finish, fork, message, park,
+    pause, permission, postpone, printed, propose, receipt, recover, renew, resume, session, take,
+    tell, turn,
 };
 use crate::{TeamEvent, Time};
 
@@ -69,6 +69,9 @@ pub enum Event {
     BudgetRaised(budget::BudgetRaised),
     AlertRaised(alert::AlertRaised),
     FrameIgnored(printed::FrameIgnored),
+    MessageSent(Box<message::MessageSent>),
+    MessageDelivered(message::MessageDelivered),
+    MessageUnread(message::MessageUnread),
     #[serde(untagged)]
     Team(TeamEvent),
 }
@@ -106,6 +109,9 @@ stored_names! { Event:
     BudgetRaised "budget_raised",
     AlertRaised "alert_raised",
     FrameIgnored "frame_ignored",
+    MessageSent "message_sent",
+    MessageDelivered "message_delivered",
+    MessageUnread "message_unread",
     ; Team
 }
 
@@ -130,6 +136,7 @@ impl Event {
             Event::PermitGiven(e) => Some(e.turn.handoff),
             Event::TurnTold(e) => Some(e.turn.handoff),
             Event::FrameIgnored(e) => Some(e.turn.handoff),
+            Event::MessageDelivered(e) => Some(e.turn.handoff),
             Event::LeaseRenewed(e) => Some(e.turn.handoff),
             Event::TurnFinished(e) => Some(e.turn.handoff),
             Event::TurnFailed(e) => Some(e.turn.handoff),
@@ -150,7 +157,9 @@ impl Event {
             | Event::SessionChanged(_)
             | Event::BudgetReached(_)
             | Event::BudgetRaised(_)
-            | Event::AlertRaised(_) => None,
+            | Event::AlertRaised(_)
+            | Event::MessageSent(_)
+            | Event::MessageUnread(_) => None,
         }
     }
 }

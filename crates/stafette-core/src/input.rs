@@ -4,11 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::handoff::Receipt;
+use crate::run::message::Way;
 use crate::run::session::SessionState;
 use crate::run::tell::TurnReport;
 use crate::team::{Said, TeamInput};
 use crate::{
-    AgentName, Fields, HandoffId, Millis, Offer, Question, Response, Time, TurnKey, Usage, Usd,
+    AgentName, Fields, HandoffId, MessageId, Millis, Offer, Party, Question, Response, Time,
+    TurnKey, Usage, Usd,
 };
 
 /// An input to a run.
@@ -125,6 +127,26 @@ pub enum Input {
         until: Time,
         /// The reason for the extension.
         why: String,
+    },
+    /// A person or an agent sends a message to an agent.
+    Send {
+        /// The agent that it is for.
+        to: AgentName,
+        /// `human`, or the agent that sends it.
+        from: Party,
+        /// The name of the person; empty for an agent.
+        by: String,
+        /// The text of the message.
+        text: String,
+    },
+    /// An agent's program was given messages during its turn.
+    Deliver {
+        /// The turn that the agent works on.
+        turn: TurnKey,
+        /// The messages that it was given.
+        messages: Vec<MessageId>,
+        /// The moment at which it was given them.
+        way: Way,
     },
     /// An agent's output showed a control frame that anything printed can imitate. It changes
     /// nothing: people see it, and the agent is told if nothing else came of its turn.

@@ -40,7 +40,7 @@ pub use handoff::{
     Closing, Handoff, Kind, MissingInput, Offer, Outcome, Priority, Question, Reason, Response,
     State,
 };
-pub use id::{AgentName, HandoffId, Party, RunId, TurnKey};
+pub use id::{AgentName, HandoffId, MessageId, Party, RunId, TurnKey};
 pub use input::{Failure, FailureKind, Input, PrintedFrame, TurnResult};
 pub use order::TurnOrder;
 pub use reply::{Ignored, Reply};

@@ -1,8 +1,11 @@
 //! The open orders of a run: the work that should be under way.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::run::message::Message;
 use crate::run::permission::Permit;
 use crate::{AgentName, Fields, HandoffId, Offer, Response, Time, TurnKey};
 
@@ -28,6 +31,10 @@ pub struct TurnOrder {
     /// The permissions granted and denied so far in this turn.
     #[serde(default)]
     pub permits: Vec<Permit>,
+    /// The messages that the agent is given with the turn; on another delivery of the turn also those
+    /// that it was given during the earlier one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<Arc<Message>>,
     /// The parties that the agent may hand work to.
     pub routes: Vec<String>,
     /// The round of the current loop, from 1.

@@ -6,8 +6,8 @@
 //! an
 //! answer.
 
-use crate::HandoffId;
 use crate::run::propose::Refusal;
+use crate::{HandoffId, MessageId};
 
 /// The outcome of one input.
 #[derive(Clone, PartialEq, Debug)]
@@ -40,6 +40,8 @@ pub enum Reply {
     },
     /// An external agent holds the turn, this caller or an earlier one.
     Taken { by: String },
+    /// The message is recorded and reaches its agent at the next step or turn.
+    Sent { message: MessageId },
     /// The question was open, and this answer closed it.
     Answered,
     /// The answer does not match the question. Nothing is recorded, and the sender may try again.

@@ -18,6 +18,7 @@ pub mod fail;
 pub mod finish;
 pub mod fork;
 mod legacy;
+pub mod message;
 pub mod park;
 pub mod pause;
 pub mod permission;
@@ -88,6 +89,9 @@ pub struct Run {
     /// The state of each agent's process, where there is one to observe.
     #[serde(default)]
     pub sessions: BTreeMap<AgentName, session::SessionState>,
+    /// The messages to its agents.
+    #[serde(default, skip_serializing_if = "message::Mailbox::is_empty")]
+    pub mail: message::Mailbox,
     /// The state of the run's coordinators.
     #[serde(flatten)]
     pub team: Team,
@@ -262,6 +266,8 @@ impl Run {
             Event::PermitGiven(e) => e.apply(self),
             Event::TurnTold(e) => e.apply(self),
             Event::FrameIgnored(e) => e.apply(self),
+            Event::MessageSent(e) => e.apply(self, at),
+            Event::MessageDelivered(e) => e.apply(self, at),
             Event::LeaseRenewed(e) => e.apply(self),
             Event::TurnFinished(e) => e.apply(self),
             Event::TurnFailed(e) => e.apply(self),
@@ -273,7 +279,10 @@ impl Run {
             Event::QuestionPostponed(e) => e.apply(self),
             Event::RecoveryChosen(e) => e.apply(self),
             Event::HandoffOverdue(e) => e.apply(self),
-            Event::QuestionAnswered(_) | Event::AlertRaised(_) | Event::Team(_) => {}
+            Event::QuestionAnswered(_)
+            | Event::AlertRaised(_)
+            | Event::MessageUnread(_)
+            | Event::Team(_) => {}
         }
         team::apply(self, at, event);
     }
@@ -505,6 +514,8 @@ fn decide(draft: &mut Draft, input: Input) -> Reply {
             answer::decide(draft, handoff, answer::Answer { values, text, by })
         }
         Input::Postpone { handoff, until, why } => postpone::decide(draft, handoff, until, why),
+        Input::Send { to, from, by, text } => message::send(draft, to, from, by, &text),
+        Input::Deliver { turn, messages, way } => message::deliver(draft, turn, messages, way),
         Input::Printed { turn, frame } => printed::decide(draft, turn, frame),
         Input::Alert { code, message } => alert::decide(draft, code, message),
         Input::RaiseBudget { money, tokens } => budget::raise(draft, money, tokens),

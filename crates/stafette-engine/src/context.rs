@@ -9,6 +9,7 @@ use crate::engine::Settings;
 use crate::gate::Gate;
 use crate::interceptor::Interceptor;
 use crate::locks::LockManager;
+use crate::messages::Claims;
 use crate::place::Places;
 use crate::self_program::ManagedProgram;
 use crate::tokens::Tokens;
@@ -36,6 +37,7 @@ pub(crate) struct EngineContext {
     pub(crate) agents: Arc<dyn Agents>,
     pub(crate) locks: LockManager,
     pub(crate) own: ManagedProgram,
+    pub(crate) claims: Claims,
     /// Asked before a run or a turn begins; `None` when there are no hooks.
     pub(crate) interceptor: Option<Arc<dyn Interceptor>>,
     /// Inspects inputs before they are decided; `None` when nothing needs inspection.
@@ -57,6 +59,7 @@ impl EngineContext {
             settings,
             locks,
             own: ManagedProgram::default(),
+            claims: Claims::default(),
             interceptor,
             gate,
         }

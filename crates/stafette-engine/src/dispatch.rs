@@ -260,6 +260,12 @@ impl Pump {
         if job.order.deliveries > 1 && self.is_done(&job, &mut words).await {
             return;
         }
+        if job.order.deliveries > 1
+            && let Some(order) = self.shown.borrow().run.order(self.key)
+        {
+            // What has survived may have been given more.
+            job.order.messages = order.messages;
+        }
         let mut worktree = None;
         if let Some(places) = &self.places {
             match places.prepare(&job.order).await {

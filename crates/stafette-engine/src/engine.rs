@@ -50,6 +50,8 @@ fn continues(input: &Input) -> bool {
         | Input::Postpone { .. }
         | Input::Printed { .. }
         | Input::Alert { .. }
+        | Input::Send { .. }
+        | Input::Deliver { .. }
         | Input::Pause { .. }
         | Input::Cancel { .. }
         | Input::Team(_) => false,

@@ -1,7 +1,7 @@
 //! Errors of the engine.
 
 use stafette_core::run::propose::Refusal;
-use stafette_core::{AgentName, HandoffId, RunId, TurnKey};
+use stafette_core::{AgentName, HandoffId, MessageId, RunId, TurnKey};
 use stafette_store::{AppendError, Damage, ReadError};
 use thiserror::Error;
 
@@ -31,6 +31,22 @@ pub enum EngineError {
         run: RunId,
         /// The id that was searched for.
         handoff: HandoffId,
+    },
+    /// The run keeps no message of that number.
+    #[error("run {run} keeps no message {id}")]
+    NoMessage {
+        /// The run that was searched.
+        run: RunId,
+        /// The id that was searched for.
+        id: MessageId,
+    },
+    /// The message was not sent.
+    #[error("the message to {to} was not sent: {why}")]
+    NotSent {
+        /// The agent that it was for.
+        to: String,
+        /// The reason for the refusal.
+        why: String,
     },
     /// The run has no event of that number.
     #[error("run {run} has no event {seq}")]

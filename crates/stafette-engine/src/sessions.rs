@@ -1,8 +1,9 @@
 //! Agents that Stafette started, known by the token of their turn or by their process.
 
+use serde::Deserialize;
 use stafette_agents::{Signal, tell};
 use stafette_core::workflow::Runner;
-use stafette_core::{AgentName, Input, RunId, TurnKey};
+use stafette_core::{AgentName, Input, Party, RunId, TurnKey};
 
 use crate::{Caller, Engine, EngineError, measure};
 
@@ -105,6 +106,13 @@ impl AgentSessions<'_> {
     ) -> Result<RunId, EngineError> {
         let (run, agent, turn) = self.turn(token, caller).await?;
         self.engine.shared().tokens.beat(turn);
+        if kind == "MESSAGE" {
+            let message: PeerMessage = serde_json::from_value(payload)
+                .map_err(|error| EngineError::Mistaken { mistakes: vec![error.to_string()] })?;
+            let (PeerMessage { to, text }, from) = (message, Party::from(&agent));
+            self.engine.messages().send(run, &to, from, String::new(), text).await?;
+            return Ok(run);
+        }
         let mut telling = tell::read(&agent, kind, payload)
             .map_err(|mistakes| EngineError::Mistaken { mistakes })?;
         // It is measured as it will be kept.
@@ -133,6 +141,14 @@ impl AgentSessions<'_> {
         }
         Ok(run)
     }
+}
+
+/// A message of an agent to another one of its run.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PeerMessage {
+    to: String,
+    text: String,
 }
 
 /// What a signal that was told by itself means to the run.

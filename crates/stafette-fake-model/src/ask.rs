@@ -42,7 +42,7 @@ pub struct Ask {
 }
 
 /// Texts with which agents begin what they add to a conversation in the user's name.
-const ADDED: [&str; 7] = [
+const ADDED: [&str; 9] = [
     "<system-reminder>",
     "<environment_context>",
     "<session_context>",
@@ -50,6 +50,9 @@ const ADDED: [&str; 7] = [
     "<skills_instructions>",
     "<permissions instructions>",
     "# AGENTS.md instructions",
+    // What a hook says that sends them back to work.
+    "Stop hook feedback:",
+    "<hook_prompt",
 ];
 
 /// A message of any dialect, reduced to what matters.

@@ -103,6 +103,10 @@ impl From<EngineError> for ToolError {
             EngineError::NoHandoff { .. } => {
                 ("no_handoff", "Call `status` with the run to see its handoffs.")
             }
+            EngineError::NoMessage { .. } => ("no_message", "It is in the run's log."),
+            EngineError::NotSent { .. } => {
+                ("not_sent", "Send it to an agent that you hand work to or get work from.")
+            }
             EngineError::Ambiguous { .. } => ("ambiguous", "Give the run's whole id."),
             EngineError::Over { .. } => ("run_over", "Nothing is left to do in it."),
             EngineError::NotYours => (

@@ -18,6 +18,7 @@ mod inbox;
 mod insights_create;
 mod insights_list;
 mod lock;
+mod message;
 mod propose_change;
 mod reject;
 mod report;
@@ -104,6 +105,7 @@ pub(crate) fn all() -> &'static [Entry] {
             entry::<briefing::Tool>(),
             entry::<assess::Tool>(),
             entry::<report::Tool>(),
+            entry::<message::Tool>(),
             entry::<lock::Tool>(),
             entry::<unlock::Tool>(),
             entry::<propose_change::Tool>(),

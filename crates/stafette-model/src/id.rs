@@ -102,6 +102,53 @@ impl From<HandoffId> for String {
     }
 }
 
+/// The id of a message to an agent, numbered within its run: `m3`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String", extend("pattern" = "^m[0-9]+$"))]
+pub struct MessageId(pub u32);
+
+impl fmt::Display for MessageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "m{}", self.0)
+    }
+}
+
+impl fmt::Debug for MessageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The text is not a valid message id.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("`{text}` is not a message: they are named m1, m2, …")]
+pub struct NotAMessage {
+    /// The text that could not be parsed.
+    pub text: String,
+}
+
+impl FromStr for MessageId {
+    type Err = NotAMessage;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = text.strip_prefix('m').and_then(|digits| digits.parse().ok());
+        number.map(MessageId).ok_or_else(|| NotAMessage { text: text.to_owned() })
+    }
+}
+
+impl TryFrom<String> for MessageId {
+    type Error = NotAMessage;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<MessageId> for String {
+    fn from(id: MessageId) -> Self {
+        id.to_string()
+    }
+}
+
 /// The permanent id of one piece of work: the idempotency key that agents receive.
 ///
 /// A redelivery after a crash has the same key; a retry is the next `attempt`; an agent that

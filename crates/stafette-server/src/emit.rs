@@ -37,7 +37,8 @@ pub(crate) struct Emit {
     /// Token of the agent's session; that of the header `stafette-token` if left out.
     #[serde(default)]
     token: Option<String>,
-    /// Frame type: `READY`, `HANDOFF`, `RESULT`, `REPORT`, `CHANGE`, `SIGNAL` or `ERROR`.
+    /// Frame type: `READY`, `HANDOFF`, `RESULT`, `REPORT`, `CHANGE`, `SIGNAL`, `ERROR`, or
+    /// `MESSAGE` to another agent of the run.
     r#type: String,
     /// Payload, as in a frame of that type.
     #[serde(default)]

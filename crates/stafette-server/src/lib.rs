@@ -28,6 +28,7 @@ mod knowledge;
 mod launch;
 mod locks;
 mod mcp;
+mod messages;
 mod notify;
 mod openapi;
 mod page;

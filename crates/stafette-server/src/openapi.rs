@@ -145,6 +145,7 @@ fn routes() -> ApiRouter<Edge> {
         .merge(crate::changes::routes())
         .merge(crate::renewal::routes())
         .merge(crate::locks::routes())
+        .merge(crate::messages::routes())
         .merge(crate::terminals::routes())
         .merge(crate::stream::routes())
         .merge(crate::triggers::routes())

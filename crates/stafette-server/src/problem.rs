@@ -117,6 +117,8 @@ impl From<EngineError> for Problem {
             EngineError::NoRun { .. } => (404, "no_run"),
             EngineError::NoHandoff { .. } => (404, "no_handoff"),
             EngineError::NoEvent { .. } => (404, "no_event"),
+            EngineError::NoMessage { .. } => (404, "no_message"),
+            EngineError::NotSent { .. } => (409, "not_sent"),
             EngineError::Ambiguous { .. } => (409, "ambiguous"),
             EngineError::Over { .. } => (409, "run_over"),
             EngineError::Store { .. } => (507, "not_stored"),

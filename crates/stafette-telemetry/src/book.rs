@@ -260,6 +260,9 @@ pub fn is_silent(name: &str) -> bool {
             | "run_unpaused"
             | "turn_told"
             | "permit_given"
+            | "message_sent"
+            | "message_delivered"
+            | "message_unread"
             | "inputs_assessed"
             | "frame_ignored"
     )

@@ -83,7 +83,7 @@ pub(crate) enum Command {
     Top,
     /// Attach to an agent's terminal (Ctrl-Q detaches), or print its screen.
     Attach(Attach),
-    /// Type a message into an agent's terminal.
+    /// Send a message to an agent: it gets it at its next step, or with its next turn.
     Send(Send),
     /// Restart the program in an agent's terminal.
     Restart(Restart),
@@ -200,6 +200,9 @@ pub(crate) enum Command {
         /// Folder to write to.
         folder: PathBuf,
     },
+    /// Show an agent's messages to its model, as a hook of its program.
+    #[command(hide = true)]
+    Mail,
     /// Play a scripted agent's turn.
     #[command(hide = true)]
     Play {
@@ -463,7 +466,7 @@ pub(crate) struct Demo {
 
 #[derive(Debug, Args)]
 pub(crate) struct Emit {
-    /// Kind: READY, HANDOFF, RESULT, REPORT, CHANGE, SIGNAL or ERROR.
+    /// Kind: READY, HANDOFF, RESULT, REPORT, CHANGE, SIGNAL, ERROR, or MESSAGE to another agent.
     pub(crate) kind: String,
     /// Stage name or JSON, as in a frame; `-` reads it from standard input.
     pub(crate) payload: Option<String>,

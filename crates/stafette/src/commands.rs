@@ -23,6 +23,7 @@ mod init;
 mod knowledge;
 mod lock;
 mod log;
+mod mail;
 mod mcp;
 mod note;
 mod notify;
@@ -170,6 +171,7 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Doctor(arguments) => doctor::run(&context, arguments).await,
         Command::Demo(arguments) => demo::run(&context, arguments).await,
         Command::Emit(arguments) => emit::run(&context, arguments).await,
+        Command::Mail => mail::run(&context).await,
         Command::Up(arguments) => up::run(&context, arguments).await,
         Command::Down => up::down(&context).await,
         Command::Open(arguments) => open::run(&context, &arguments).await,

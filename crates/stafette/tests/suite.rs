@@ -60,6 +60,8 @@ mod mcp_cli;
 mod mcp_kits;
 #[path = "suite/mcp_stdio.rs"]
 mod mcp_stdio;
+#[path = "suite/messages.rs"]
+mod messages;
 #[path = "suite/orders.rs"]
 mod orders;
 #[path = "suite/orphans.rs"]

@@ -762,6 +762,75 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runs/{run}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the latest messages */
+        get: operations["listMessages"];
+        put?: never;
+        /** Send a message to an agent */
+        post: operations["sendMessage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}/messages/{message}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a message with its receipt */
+        get: operations["getMessage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/messages/take": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ask for messages from inside a session */
+        post: operations["takeMessages"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/messages/delivered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Confirm messages that the model reads */
+        post: operations["confirmMessages"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/terminals": {
         parameters: {
             query?: never;
@@ -4033,6 +4102,11 @@ export interface components {
              * @default []
              */
             permits: components["schemas"]["Permit"][];
+            /**
+             * @description The messages that the agent is given with the turn; on another delivery of the turn also those
+             *     that it was given during the earlier one.
+             */
+            messages?: components["schemas"]["Message"][];
             /** @description The parties that the agent may hand work to. */
             routes: string[];
             /**
@@ -4048,6 +4122,40 @@ export interface components {
              */
             deliveries: number;
         };
+        /** @description A message to an agent. */
+        Message: {
+            /** @description The id of the message, unique in the run. */
+            id: components["schemas"]["MessageId"];
+            /** @description The agent that it is for. */
+            to: components["schemas"]["AgentName"];
+            /** @description `human`, or the agent that sent it. */
+            from: components["schemas"]["Party"];
+            /** @description The name of the person; empty for an agent. */
+            by?: string;
+            /** @description The text, without characters that steer a terminal or hide. */
+            text: string;
+            /** @description The time at which it was sent. */
+            sent_at: components["schemas"]["Time"];
+            /** @description The turn whose prompt has it. */
+            given_to?: components["schemas"]["TurnKey"] | null;
+            /** @description The latest delivery. */
+            delivered?: components["schemas"]["Delivery"] | null;
+            /** @description True if the turn of that delivery has failed: it is delivered again. */
+            again?: boolean;
+        };
+        /** @description The id of a message to an agent, numbered within its run: `m3`. */
+        MessageId: string;
+        /** @description The delivery of a message. */
+        Delivery: {
+            /** @description The turn in which the agent was given it. */
+            turn: components["schemas"]["TurnKey"];
+            /** @description The moment at which the agent was given it. */
+            way: components["schemas"]["Way2"];
+            /** @description The time of the delivery. */
+            at: components["schemas"]["Time"];
+        };
+        /** @description The moment at which an agent is given a message. */
+        Way2: "tool_boundary" | "stop" | "next_turn";
         /** @description Request to accept a turn. */
         Accept: {
             /**
@@ -4913,6 +5021,76 @@ export interface components {
             /** @description Caller that takes the lock. */
             who?: components["schemas"]["Asker"];
         };
+        /** @description A message to send. */
+        SendMessage: {
+            /** @description Name of the agent that it is for. */
+            to: string;
+            /** @description Text of the message, at most 8 KiB. */
+            text: string;
+            /**
+             * @description Name of the sender, for the agent and the record.
+             * @default
+             */
+            by: string;
+        };
+        /** @description A message with its receipt. */
+        MessageView: {
+            /** @description The run that it belongs to. */
+            run: components["schemas"]["RunId"];
+            /** @description The id of the message, unique in the run. */
+            id: components["schemas"]["MessageId"];
+            /** @description The agent that it is for. */
+            to: components["schemas"]["AgentName"];
+            /** @description `human`, or the agent that sent it. */
+            from: components["schemas"]["Party"];
+            /** @description The name of the person; empty for an agent. */
+            by: string;
+            /** @description The text of the message. */
+            text: string;
+            /** @description The time at which it was sent (RFC 3339). */
+            sent_at: string;
+            /** @description `queued`, `delivered` or `unread`: the run ended before its agent was given it. */
+            status: string;
+            /** @description The status in words, with the moment of the delivery. */
+            receipt: string;
+            /** @description The moment of the delivery. */
+            way?: components["schemas"]["Way2"] | null;
+            /** @description The turn in which the agent was given it. */
+            turn?: components["schemas"]["TurnKey"] | null;
+            /** @description The time at which the agent was given it (RFC 3339). */
+            delivered_at?: string | null;
+        };
+        /** @description A message, named in the path. */
+        TheMessage: {
+            /** @description Run id, its first or last digits, or `latest`. */
+            run: string;
+            /** @description Id of the message, such as `m3`. */
+            message: components["schemas"]["MessageId"];
+        };
+        /** @description The messages that wait for an agent. */
+        Waiting: {
+            /** @description Messages in the order in which they were sent; some may be left for the next step. */
+            messages: components["schemas"]["WaitingMessage"][];
+        };
+        /** @description A message for the program that asked. */
+        WaitingMessage: {
+            /** @description The id of the message. */
+            id: components["schemas"]["MessageId"];
+            /**
+             * @description The words that only this message has: a program that finds them in its own records has shown
+             *     it already.
+             */
+            mark: string;
+            /** @description The message as its model is to read it. */
+            text: string;
+        };
+        /** @description Messages that a program has shown to its model. */
+        Shown: {
+            /** @description Ids of the messages. */
+            messages: components["schemas"]["MessageId"][];
+            /** @description Moment at which it showed them. */
+            way: components["schemas"]["Way2"];
+        };
         /** @description Filter for the list of terminals. */
         Which2: {
             /** @description Only terminals of this run. */
@@ -5019,7 +5197,7 @@ export interface components {
             changed?: {
                 [key: string]: unknown;
             } | null;
-        } | components["schemas"]["RunCreated"] | components["schemas"]["RunForked"] | components["schemas"]["RunAdopted"] | components["schemas"]["RunPaused"] | components["schemas"]["RunUnpaused"] | components["schemas"]["RunFinished"] | components["schemas"]["HandoffAdmitted"] | components["schemas"]["HandoffRefused"] | components["schemas"]["HandoffBlocked"] | components["schemas"]["HandoffResumed"] | components["schemas"]["HandoffClosed"] | components["schemas"]["InputsAssessed"] | components["schemas"]["TurnOrdered"] | components["schemas"]["ReceiptGiven"] | components["schemas"]["TurnTaken"] | components["schemas"]["SessionChanged"] | components["schemas"]["PermitGiven"] | components["schemas"]["TurnTold"] | components["schemas"]["LeaseRenewed"] | components["schemas"]["TurnFinished"] | components["schemas"]["TurnFailed"] | components["schemas"]["RetryScheduled"] | components["schemas"]["HandoffParked"] | components["schemas"]["HandoffOverdue"] | components["schemas"]["LateResultKept"] | components["schemas"]["RecoveryChosen"] | components["schemas"]["QuestionAnswered"] | components["schemas"]["QuestionPostponed"] | components["schemas"]["BudgetReached"] | components["schemas"]["BudgetRaised"] | components["schemas"]["AlertRaised"] | components["schemas"]["FrameIgnored"] | components["schemas"]["TeamEvent"];
+        } | components["schemas"]["RunCreated"] | components["schemas"]["RunForked"] | components["schemas"]["RunAdopted"] | components["schemas"]["RunPaused"] | components["schemas"]["RunUnpaused"] | components["schemas"]["RunFinished"] | components["schemas"]["HandoffAdmitted"] | components["schemas"]["HandoffRefused"] | components["schemas"]["HandoffBlocked"] | components["schemas"]["HandoffResumed"] | components["schemas"]["HandoffClosed"] | components["schemas"]["InputsAssessed"] | components["schemas"]["TurnOrdered"] | components["schemas"]["ReceiptGiven"] | components["schemas"]["TurnTaken"] | components["schemas"]["SessionChanged"] | components["schemas"]["PermitGiven"] | components["schemas"]["TurnTold"] | components["schemas"]["LeaseRenewed"] | components["schemas"]["TurnFinished"] | components["schemas"]["TurnFailed"] | components["schemas"]["RetryScheduled"] | components["schemas"]["HandoffParked"] | components["schemas"]["HandoffOverdue"] | components["schemas"]["LateResultKept"] | components["schemas"]["RecoveryChosen"] | components["schemas"]["QuestionAnswered"] | components["schemas"]["QuestionPostponed"] | components["schemas"]["BudgetReached"] | components["schemas"]["BudgetRaised"] | components["schemas"]["AlertRaised"] | components["schemas"]["FrameIgnored"] | components["schemas"]["MessageSent"] | components["schemas"]["MessageDelivered"] | components["schemas"]["MessageUnread"] | components["schemas"]["TeamEvent"];
         /** @description The complete content of `stafette.toml`. */
         Workflow: {
             /** @description The general settings of the workflow. */
@@ -6587,6 +6765,33 @@ export interface components {
             /** @description The reason, with the beginning of the frame. */
             reason: string;
         };
+        /** @description A message was sent to an agent. */
+        MessageSent: {
+            /** @description The id of the message, unique in the run. */
+            id: components["schemas"]["MessageId"];
+            /** @description The agent that it is for. */
+            to: components["schemas"]["AgentName"];
+            /** @description `human`, or the agent that sent it. */
+            from: components["schemas"]["Party"];
+            /** @description The name of the person; empty for an agent. */
+            by?: string;
+            /** @description The text, without characters that steer a terminal or hide. */
+            text: string;
+        };
+        /** @description An agent was given messages. */
+        MessageDelivered: {
+            /** @description The turn in which it was given them. */
+            turn: components["schemas"]["TurnKey"];
+            /** @description The messages that it was given. */
+            messages: components["schemas"]["MessageId"][];
+            /** @description The moment at which it was given them. */
+            way: components["schemas"]["Way2"];
+        };
+        /** @description The run ends, and these messages have reached nobody. */
+        MessageUnread: {
+            /** @description The messages that no agent was given. */
+            messages: components["schemas"]["MessageId"][];
+        };
         /**
          * @description An event of a coordinator. One variant per transition; each is defined, decided and applied in
          *     the folder of its coordinator.
@@ -7347,10 +7552,10 @@ export interface components {
             /** @description The thread that was read. */
             thread: components["schemas"]["Thread"];
             /** @description Messages of this page, in order. */
-            messages: components["schemas"]["Message"][];
+            messages: components["schemas"]["Message2"][];
         };
         /** @description A stored message with its position in the thread. */
-        Message: {
+        Message2: {
             /** @description The id of the message. */
             id: string;
             /** @description The id of its thread. */
@@ -8106,7 +8311,10 @@ export interface components {
              * @default null
              */
             token: string | null;
-            /** @description Frame type: `READY`, `HANDOFF`, `RESULT`, `REPORT`, `CHANGE`, `SIGNAL` or `ERROR`. */
+            /**
+             * @description Frame type: `READY`, `HANDOFF`, `RESULT`, `REPORT`, `CHANGE`, `SIGNAL`, `ERROR`, or
+             *     `MESSAGE` to another agent of the run.
+             */
             type: string;
             /**
              * @description Payload, as in a frame of that type.
@@ -9924,6 +10132,171 @@ export interface operations {
             };
         };
         responses: {
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listMessages: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Run id, its first or last digits, or `latest`. */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MessageView"][];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sendMessage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Run id, its first or last digits, or `latest`. */
+                run: string;
+            };
+            cookie?: never;
+        };
+        /** @description A message to send. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendMessage"];
+            };
+        };
+        responses: {
+            /** @description A message with its receipt. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MessageView"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getMessage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Run id, its first or last digits, or `latest`. */
+                run: string;
+                /** @description Id of the message, such as `m3`. */
+                message: components["schemas"]["MessageId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A message with its receipt. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MessageView"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    takeMessages: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The messages that wait for an agent. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Waiting"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    confirmMessages: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Messages that a program has shown to its model. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Shown"];
+            };
+        };
+        responses: {
+            /** @description The messages that wait for an agent. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Waiting"];
+                };
+            };
             /** @description What went wrong; `code` tells which. */
             default: {
                 headers: {

@@ -166,6 +166,9 @@ export type Event =
   | { event: 'turn_taken'; turn: string; taken: { by: string }; due: number; finish_by: number }
   | { event: 'session_changed'; agent: string; state: SessionState; note?: string }
   | { event: 'permit_given'; turn: string; permit: { request: string; choice: string } }
+  | { event: 'message_sent'; id: string; to: string; from: string; by?: string; text: string }
+  | { event: 'message_delivered'; turn: string; messages: string[]; way: 'tool_boundary' | 'stop' | 'next_turn' }
+  | { event: 'message_unread'; messages: string[] }
   | { event: 'turn_told'; turn: string; told: { offers: Offer[]; response: Response | null; usage: Usage } }
   | { event: 'lease_renewed'; turn: string; due: number; note?: string }
   | { event: 'turn_finished'; turn: string; result: TurnResult }

@@ -106,6 +106,12 @@ export function line(event: Recorded): Line {
       return of(turn(event.turn), `${event.measured.response ?? '?'} tokens, ${event.measured.summary ?? '?'} of them the summary`)
     case 'alert_raised':
       return of('', `${event.code}${event.printed ? ' (printed)' : ''}  ${event.message}`, 'bad')
+    case 'message_sent':
+      return of('', `${event.id} ${event.by || event.from} → ${event.to}  ${event.text}`)
+    case 'message_delivered':
+      return of(turn(event.turn), `${event.messages.join(', ')} delivered, ${words(event.way)}`)
+    case 'message_unread':
+      return of('', `${event.messages.join(', ')}: the run ended before it was read`, 'bad')
     case 'frame_ignored':
       return of(turn(event.turn), `printed frame ignored: ${event.reason}`)
     default:

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use stafette_core::power::Power;
 
 use super::{
-    Acp, Detect, Dialog, Env, Exec, Failures, Level, Levels, Mcp, Profile, Pty, Quota, Record,
+    Acp, Detect, Dialog, Env, Exec, Failures, Level, Levels, Mcp, Messages, Profile, Pty, Quota, Record,
     Sandbox, Sessions, Stream,
 };
 
@@ -23,6 +23,7 @@ impl Profile {
             pty,
             acp,
             mcp,
+            messages,
             permissions: Levels { ask, edits, all },
             env: Env { pass, set },
             // What `init` writes for it, which is shown before it is written.
@@ -54,6 +55,9 @@ impl Profile {
             found.extend(variables(place, "mcp.env", env));
             let file = file.iter();
             found.extend(file.map(|text| Power::instruction(format!("{place} mcp.file"), text)));
+        }
+        if let Some(Messages { arguments }) = messages {
+            found.push(command(place, "messages", &[arguments]));
         }
         for (key, Level { arguments, env, denies: _ }) in
             [("ask", ask), ("edits", edits), ("all", all)]

@@ -22,6 +22,7 @@ pub(crate) fn job() -> Job {
         inputs: Fields::from_iter([("commit".to_owned(), "abc".into())]),
         answers: vec![answer, Response::failed("Circular handoff detected")],
         permits: Vec::new(),
+        messages: Vec::new(),
         routes: vec!["fixer".into(), "orchestrator".into(), "human".into()],
         round: 2,
         finish_by: Time(0),

@@ -123,6 +123,7 @@ fn order_from_environment() -> Option<TurnOrder> {
         inputs: Fields::new(),
         answers: Vec::new(),
         permits: Vec::new(),
+        messages: Vec::new(),
         routes: Vec::new(),
         round: variable("STAFETTE_ROUND")?.parse().ok()?,
         finish_by: Time(0),

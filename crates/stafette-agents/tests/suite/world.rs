@@ -92,6 +92,7 @@ impl World {
                 inputs: Fields::new(),
                 answers: Vec::new(),
                 permits: Vec::new(),
+                messages: Vec::new(),
                 routes: vec!["reviewer".into(), "human".into()],
                 round: 1,
                 finish_by: Time(i64::MAX),

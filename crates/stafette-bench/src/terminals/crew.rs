@@ -84,6 +84,7 @@ impl Crew {
                 inputs: Fields::new(),
                 answers: Vec::new(),
                 permits: Vec::new(),
+                messages: Vec::new(),
                 routes: Vec::new(),
                 round: 1,
                 finish_by: Time(i64::MAX),

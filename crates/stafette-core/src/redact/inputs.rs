@@ -33,6 +33,11 @@ impl Redact for Input {
                 by.redact(redactor);
             }
             Input::Postpone { handoff: _, until: _, why } => why.redact(redactor),
+            Input::Send { to: _, from: _, by, text } => {
+                by.redact(redactor);
+                text.redact(redactor);
+            }
+            Input::Deliver { turn: _, messages: _, way: _ } => {}
             Input::Printed { turn: _, frame: PrintedFrame::Unreadable { reason } } => {
                 reason.redact(redactor);
             }

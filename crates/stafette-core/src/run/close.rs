@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, Stage, Status, resume, whole};
+use super::{Draft, Run, Stage, Status, message, resume, whole};
 use crate::fields;
 use crate::handoff::{Closing, State, Way};
 use crate::team::Awaited;
@@ -167,6 +167,7 @@ pub(crate) fn end_awaiting(draft: &mut Draft, status: Status, why: &str, awaits:
     for id in open {
         record(draft, HandoffClosed::new(id, Response::failed(why), Way::Cancelled));
     }
+    message::end(draft);
     let ending = Ending { status, why: why.to_owned() };
     draft.record(Event::RunFinished(RunFinished { ending, awaits, lists_orders: true }));
 }

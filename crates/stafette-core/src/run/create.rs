@@ -116,6 +116,7 @@ impl Run {
             last_use: Vec::new(),
             purse: Purse::new(created.budget.clone(), created.forecasts.clone()),
             sessions: BTreeMap::new(),
+            mail: super::message::Mailbox::default(),
             team: team::new(at, created),
             created_at: at,
             updated_at: at,

@@ -98,6 +98,7 @@ fn backoff(retries: &Retries, turn: TurnKey) -> Millis {
 impl TurnFailed {
     pub(super) fn apply(&self, run: &mut Run) {
         budget::settle(run, self.turn, self.usage);
+        run.mail.take_back(self.turn);
         let again = matches!(self.failure.kind, FailureKind::Invalid | FailureKind::Recoverable);
         if let Some(handoff) = run.handoff_mut(self.turn.handoff) {
             handoff.permits.clear();

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::propose::{self, Proposal, Refusal, propose};
 use super::{
-    Draft, Run, budget, close, escalate, expire, permission, printed, recover, resume, tell,
+    Draft, Run, budget, close, escalate, expire, message, permission, printed, recover, resume, tell,
 };
 use crate::handoff::{About, State, Way};
 use crate::team;
@@ -44,6 +44,8 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, result: TurnResult) -> Re
     if !draft.run.is_current(turn) {
         return keep_late(draft, turn, result);
     }
+    // It has a result, so it has read what it was given.
+    message::read_with(draft, turn);
     let mut result = tell::complete(&draft.run, turn.handoff, result);
     result.usage = budget::booked(&draft.run, turn.handoff, result.usage);
     let ignored = printed::ignored(&draft.run, turn.handoff).to_vec();

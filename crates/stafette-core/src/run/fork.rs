@@ -52,6 +52,7 @@ impl Run {
         run.updated_at = at;
         run.purse.begin_anew();
         run.sessions.clear();
+        run.mail.forked(forked.run);
         team::forked(&mut run.team);
         for handoff in run.handoffs.values_mut() {
             let about = handoff.offer.question.as_ref().map(|question| &question.about);

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run};
+use super::{Draft, Run, message};
 use crate::handoff::{Receipt, State};
 use crate::{Event, Reply, Time, TurnKey};
 
@@ -27,6 +27,9 @@ pub(crate) fn decide(draft: &mut Draft, turn: TurnKey, receipt: Receipt) -> Repl
     if out.is_some_and(|out| out.receipt < receipt) {
         let due = draft.now + draft.run.workflow.limits.lease;
         draft.record(Event::ReceiptGiven(ReceiptGiven { turn, receipt, due }));
+    }
+    if receipt >= Receipt::Ingested {
+        message::read_with(draft, turn);
     }
     Reply::Recorded
 }

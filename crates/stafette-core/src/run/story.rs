@@ -291,6 +291,11 @@ fn line(event: &Event) -> String {
         Event::BudgetRaised(e) => format!("budget raised to {}", e.limit.money),
         Event::AlertRaised(e) => format!("alert {}: {}", e.code, e.message),
         Event::FrameIgnored(e) => format!("{} ignored a frame: {}", e.turn.handoff, e.reason),
+        Event::MessageSent(e) => format!("{} {} → {}: {}", e.id, e.from, e.to, e.text),
+        Event::MessageDelivered(e) => {
+            format!("{:?} delivered to {}, {:?}", e.messages, e.turn.handoff, e.way)
+        }
+        Event::MessageUnread(e) => format!("{:?} unread", e.messages),
         Event::Team(event) => team_line(event),
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, arbitrate, assess, budget, escalate, propose};
+use super::{Draft, Run, arbitrate, assess, budget, escalate, message, propose};
 use crate::handoff::{Receipt, State, Turn};
 use crate::team;
 use crate::workflow::Runner;
@@ -91,6 +91,7 @@ impl TurnOrdered {
             let offer = handoff.offer.clone();
             propose::used(run, &offer, at);
         }
+        message::give(run, self.turn);
         let Some(handoff) = run.handoff_mut(self.turn.handoff) else {
             return;
         };
@@ -121,6 +122,7 @@ pub(super) fn order(run: &Run, handoff: &Handoff) -> Option<TurnOrder> {
         inputs: handoff.inputs.clone(),
         answers: handoff.answers.clone(),
         permits: handoff.permits.clone(),
+        messages: run.mail.of_turn(handoff.key(run.id)),
         routes: run.workflow.targets(&handoff.offer.to).iter().map(ToString::to_string).collect(),
         round: handoff.trail.lap().map_or(1, |lap| lap.round),
         finish_by: turn.finish_by,

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::{
-    AgentSessions, ChangeSets, Explanations, ExternalTurns, Generations, Locks, RunLog,
+    AgentSessions, ChangeSets, Explanations, ExternalTurns, Generations, Locks, Messages, RunLog,
     StoppedRuns, Terminals,
 };
 
@@ -35,6 +35,11 @@ impl Engine {
     /// The events and handoffs of runs, as any caller may see them.
     pub fn log(&self) -> RunLog<'_> {
         RunLog { engine: self }
+    }
+
+    /// Messages to agents.
+    pub fn messages(&self) -> Messages<'_> {
+        Messages { engine: self }
     }
 
     /// Agents that report from their sessions.

@@ -48,6 +48,9 @@ pub(crate) struct Briefing {
     wanted: Vec<Wanted>,
     /// Answers that arrived since your last turn.
     answers: Vec<Answered>,
+    /// Messages to you that came before this turn.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    messages: Vec<String>,
     /// Parties that you may hand on to.
     targets: Vec<String>,
     /// Round of the loop that you are in, from 1.
@@ -117,6 +120,7 @@ impl Briefing {
             inputs: order.inputs,
             wanted: wanted.collect(),
             answers: answers.collect(),
+            messages: order.messages.iter().map(|it| it.told(order.key.run)).collect(),
             targets: order.routes,
             round: order.round,
             finish_by: order.finish_by.rfc3339(),
@@ -147,6 +151,7 @@ impl Briefing {
             let outputs = serde_json::to_string(&answer.outputs).unwrap_or_default();
             format!("{} answered ({}): {} {outputs}", answer.by, answer.outcome, answer.summary)
         }));
+        lines.extend(self.messages.iter().cloned());
         lines.push(format!("You may hand to: {}.", self.targets.join(", ")));
         lines.push(format!("Round {}; to be done by {}.", self.round, self.finish_by));
         lines.join("\n")

@@ -147,6 +147,7 @@ impl History {
             }
             Event::ReceiptGiven(e) => self.is_out(e.turn)?,
             Event::PermitGiven(e) => self.is_out(e.turn)?,
+            Event::MessageDelivered(e) => self.is_out(e.turn)?,
             Event::LeaseRenewed(e) => self.is_out(e.turn)?,
             Event::TurnFinished(e) => {
                 self.end(e.turn, e.result.usage)?;

@@ -68,6 +68,10 @@ pub(super) fn of(seen: &Seen) -> Option<Text> {
             words.say(&alert.message);
             String::new()
         }
+        Event::MessageSent(sent) => {
+            words.say(&sent.text);
+            String::new()
+        }
         Event::FrameIgnored(ignored) => {
             words.say(&ignored.reason);
             String::new()

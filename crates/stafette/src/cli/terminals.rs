@@ -20,12 +20,19 @@ pub(crate) struct Attach {
 pub(crate) struct Send {
     /// Agent that receives it.
     pub(crate) agent: String,
-    /// Text to type; `-` reads it from standard input.
+    /// Text; `-` reads it from standard input.
     pub(crate) text: String,
-    /// Run id, or its first or last digits [default: newest run with this terminal].
+    /// Run id, or its first or last digits [default: newest run; with --type, newest run with the
+    /// terminal].
     #[arg(long, value_name = "RUN")]
     pub(crate) run: Option<String>,
-    /// Do not press Enter after it.
+    /// Wait until the agent was given the message, or the run has ended.
+    #[arg(long, conflicts_with_all = ["types", "no_submit"])]
+    pub(crate) wait: bool,
+    /// Type the text into the agent's terminal instead, and press Enter.
+    #[arg(long = "type")]
+    pub(crate) types: bool,
+    /// Type the text into the agent's terminal, and do not press Enter.
     #[arg(long)]
     pub(crate) no_submit: bool,
 }

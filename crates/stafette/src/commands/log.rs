@@ -55,18 +55,28 @@ pub(super) fn line(event: &Value) -> String {
         "/message",
         "/response/outcome",
         "/refusal/rule",
+        "/way",
     ]
     .into_iter()
     .map(text)
     .find(|text| !text.is_empty())
     .unwrap_or_default();
-    let route = match (text("/offer/from"), text("/offer/to")) {
+    let parties = match text("/to") {
+        "" => (text("/offer/from"), text("/offer/to")),
+        to => (text("/from"), to),
+    };
+    let route = match parties {
         ("", _) => String::new(),
         (from, to) => format!("{from} → {to} "),
     };
+    let messages = event["messages"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let messages: String = messages.map(|id| format!("{id} ")).collect();
     let clock = text("/at").get(11..23).unwrap_or_default();
     let name = text("/event");
     let printed = super::run::printed(event);
-    let line = format!("{:>5} {clock} {name:<17} {about:<7} {route}{said}{printed}", event["seq"]);
+    let line = format!(
+        "{:>5} {clock} {name:<17} {about:<7} {route}{messages}{said}{printed}",
+        event["seq"]
+    );
     Clean::from(line.trim_end()).on_one_line().into()
 }

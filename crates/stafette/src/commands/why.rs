@@ -3,6 +3,7 @@
 use serde_json::Value;
 use stafette_core::HandoffId;
 use stafette_core::clean::Clean;
+use stafette_core::run::message::Way;
 
 use super::changes::author;
 use super::{Context, daemon, run_path, segment};
@@ -88,6 +89,9 @@ fn way(context: &Context, explained: &Value) {
             detail("learned", learned);
         }
         detail("receipts", receipts(leg));
+        for said in messages(leg) {
+            detail("message", said);
+        }
         detail("refused", refusal(leg));
         detail("asked", short(&text(leg, "/handoff/offer/question/details"), 100));
         detail("answer", short(&text(leg, "/handoff/state/closed/response/summary"), 100));
@@ -98,6 +102,19 @@ fn way(context: &Context, explained: &Value) {
             detail("change", said);
         }
     }
+}
+
+/// The messages that its agent was given during the handoff.
+fn messages(leg: &Value) -> Vec<String> {
+    let events = leg["events"].as_array().into_iter().flatten();
+    let given = events.filter(|event| event["event"] == "message_delivered");
+    let line = |event: &Value| {
+        let ids = event["messages"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let ids = ids.collect::<Vec<_>>().join(", ");
+        let way = serde_json::from_value::<Way>(event["way"].clone()).map_or("", Way::words);
+        format!("{ids} {way} {}", event["at"].as_str().and_then(|at| at.get(11..19)).unwrap_or(""))
+    };
+    given.map(line).collect()
 }
 
 /// Prints the origin of a change, and its outcome.

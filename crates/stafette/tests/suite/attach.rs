@@ -125,7 +125,7 @@ fn s1_16_looking_types_nothing_and_ctrl_q_gives_the_terminal_back() {
     terminal.sees("80×11 of 120×40");
     terminal.types("never\r");
     terminal.sees("to type, attach with --write");
-    world.run(&["send", "worker", "something else"]).ok();
+    world.run(&["send", "--type", "worker", "something else"]).ok();
     terminal.sees("heard something else");
     terminal.types(LEAVE);
     let said = is_restored(terminal, 0);
@@ -191,18 +191,18 @@ fn s1_15_a_daemon_that_dies_leaves_a_sane_terminal_and_says_so() {
 #[test]
 fn s1_16_a_message_is_sent_when_it_is_there_to_be_seen() {
     let world = working();
-    let sent = world.run(&["send", "worker", "one thing", "--json"]).ok().json();
+    let sent = world.run(&["send", "--type", "worker", "one thing", "--json"]).ok().json();
     assert_eq!((&sent["agent"], &sent["submitted"]), (&"worker".into(), &true.into()));
     shows(&world, "heard one thing");
     world.run(&["send", "worker", "half a", "--no-submit"]).ok();
-    world.run_with(&["send", "worker", "-"], b" sentence\n", &[]).ok();
+    world.run_with(&["send", "--type", "worker", "-"], b" sentence\n", &[]).ok();
     shows(&world, "heard half a sentence");
-    let said = world.run(&["send", "worker", " "]);
+    let said = world.run(&["send", "--type", "worker", " "]);
     assert_eq!(said.code, 2, "{said:?}");
     // A program that shows nothing of it may not have it, so Enter is not pressed.
-    world.run(&["send", "worker", "deaf"]).ok();
+    world.run(&["send", "--type", "worker", "deaf"]).ok();
     shows(&world, "\"deaf");
-    let said = world.run(&["send", "worker", "do you hear me"]);
+    let said = world.run(&["send", "--type", "worker", "do you hear me"]);
     assert_eq!(said.code, 1, "{said:?}");
     assert!(said.err.contains("Enter was not pressed"), "{said:?}");
     assert!(said.err.contains("stafette restart worker"), "{said:?}");
@@ -253,7 +253,7 @@ fn b_12_what_a_terminal_showed_can_be_seen_without_a_daemon() {
     let world = working();
     let mut watched = attach(&world, "", (70, 12));
     watched.sees("heard The same key");
-    world.run(&["send", "worker", "finish"]).ok();
+    world.run(&["send", "--type", "worker", "finish"]).ok();
     world.run(&["resume"]).ok();
     let said = is_restored(watched, 0);
     assert!(said.contains("the terminal of worker has ended"), "{said}");
@@ -354,13 +354,13 @@ fn s1_16_a_reader_who_does_not_read_holds_nobody_up_and_begins_anew() {
     let world = working();
     let mut lazy = Client::open(&world, "");
     lazy.reads("\"type\":\"snapshot\"");
-    world.run(&["send", "worker", "flood"]).ok();
+    world.run(&["send", "--type", "worker", "flood"]).ok();
     shows(&world, "all of it");
     let rest = lazy.reads("\"type\":\"snapshot\"");
     assert!(rest.len() < 2_000_000, "3 MB were printed, {} came", rest.len());
     assert!(rest.contains("\"type\":\"snapshot\""));
     // And from there on it is there again.
-    world.run(&["send", "worker", "are you there"]).ok();
+    world.run(&["send", "--type", "worker", "are you there"]).ok();
     lazy.reads("heard are you there");
 }
 

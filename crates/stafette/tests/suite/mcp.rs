@@ -39,7 +39,7 @@ pub(crate) const OUTSIDE: &str = r#"
 "#;
 
 /// Every tool there is.
-const TOOLS: [&str; 17] = [
+const TOOLS: [&str; 18] = [
     "accept",
     "answer",
     "assess",
@@ -49,6 +49,7 @@ const TOOLS: [&str; 17] = [
     "handoff",
     "inbox",
     "lock",
+    "message",
     "propose_change",
     "reject",
     "report",

@@ -11,6 +11,7 @@ use crate::handoff::{About, Foreign, PriorAttempt, Receipt};
 use crate::lock::{Ask, Claim, Holder, LockId, Mode, OnConflict};
 use crate::redact::{Redact, Redactor, is_marked};
 use crate::run::create::RunCreated;
+use crate::run::message::Way;
 use crate::run::session::SessionState;
 use crate::run::tell::TurnReport;
 use crate::team::change::{ChangeWork, FileNote, Hand, ProposedSet};
@@ -26,9 +27,9 @@ use crate::wire::context::{
 };
 use crate::wire::phase::Phase;
 use crate::{
-    AgentName, Failure, FailureKind, Fields, HandoffId, Input, Kind, Millis, MissingInput, Offer,
-    Outcome, Party, PrintedFrame, Priority, Question, Reason, Response, Run, RunId, Time, TurnKey,
-    TurnResult, Usage, Usd,
+    AgentName, Failure, FailureKind, Fields, HandoffId, Input, Kind, MessageId, Millis,
+    MissingInput, Offer, Outcome, Party, PrintedFrame, Priority, Question, Reason, Response, Run,
+    RunId, Time, TurnKey, TurnResult, Usage, Usd,
 };
 
 const RELAY: &str = include_str!("../../../../../fixtures/workflows/relay.toml");
@@ -233,6 +234,8 @@ fn inputs() -> Vec<Input> {
         Input::Team(TeamInput::OrderDone { order: OrderKey::Collect }),
         Input::Postpone { handoff, until: Time(1), why: text() },
         Input::Alert { code: text(), message: text() },
+        Input::Send { to: agent(), from: Party::Human, by: by(), text: text() },
+        Input::Deliver { turn: turn(), messages: vec![MessageId(1)], way: Way::Stop },
         Input::Printed {
             turn: turn(),
             frame: PrintedFrame::Error { code: text(), message: text() },
@@ -394,7 +397,7 @@ const NAMES: &[&str] = &[
 ];
 
 /// Parties and stances, in any field.
-const WORDS: [&str; 4] = ["human", "orchestrator", "agree", "ann"];
+const WORDS: [&str; 6] = ["m1", "stop", "human", "orchestrator", "agree", "ann"];
 
 /// Collects every text in a value, with the name of its field.
 fn texts(name: &str, value: &Value, found: &mut Vec<(String, String)>) {

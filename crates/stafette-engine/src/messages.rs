@@ -1,0 +1,237 @@
+//! Messages to agents. A program asks at each of its steps whether there are any, and confirms those
+//! that it showed to its model: what is not confirmed still waits.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::process::{Pid, test_kill_process};
+use schemars::JsonSchema;
+use serde::Serialize;
+use stafette_agents::profile;
+use stafette_core::run::message::{Message, Way};
+use stafette_core::{AgentName, Ignored, Input, MessageId, Party, Reply, Run, RunId, TurnKey};
+
+use crate::{Engine, EngineError, dispatch};
+
+/// The longest text that a program is given at once, in bytes: Claude Code and Codex cut what is longer
+/// than 10,000 characters.
+const AT_ONCE: usize = 9_500;
+
+/// The messages that a process was given and has not confirmed: no other one is given them while it
+/// lives. A daemon that starts again has forgotten them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Claims(Arc<Mutex<HashMap<(RunId, MessageId), i32>>>);
+
+impl Claims {
+    /// Keeps those of the messages that no other process has, and claims them.
+    fn claim(&self, run: RunId, messages: &mut Vec<Arc<Message>>, process: i32) {
+        let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        claims.retain(|_, by| *by != process && is_alive(*by));
+        messages
+            .retain(|message| *claims.entry((run, message.sent.id)).or_insert(process) == process);
+    }
+
+    fn release(&self, process: i32) {
+        let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        claims.retain(|_, by| *by != process);
+    }
+}
+
+fn is_alive(process: i32) -> bool {
+    let gone = rustix::io::Errno::SRCH;
+    Pid::from_raw(process).is_some_and(|pid| test_kill_process(pid) != Err(gone))
+}
+
+/// A message with its receipt.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct MessageView {
+    /// The run that it belongs to.
+    pub run: RunId,
+    /// The id of the message, unique in the run.
+    pub id: MessageId,
+    /// The agent that it is for.
+    pub to: AgentName,
+    /// `human`, or the agent that sent it.
+    pub from: Party,
+    /// The name of the person; empty for an agent.
+    pub by: String,
+    /// The text of the message.
+    pub text: String,
+    /// The time at which it was sent (RFC 3339).
+    pub sent_at: String,
+    /// `queued`, `delivered` or `unread`: the run ended before its agent was given it.
+    pub status: &'static str,
+    /// The status in words, with the moment of the delivery.
+    pub receipt: String,
+    /// The moment of the delivery.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub way: Option<Way>,
+    /// The turn in which the agent was given it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnKey>,
+    /// The time at which the agent was given it (RFC 3339).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivered_at: Option<String>,
+}
+
+impl MessageView {
+    fn of(run: &Run, message: &Message) -> Self {
+        let sent = message.sent.clone();
+        let over = run.status().is_final();
+        let delivery = message.delivered;
+        let at_work = run.outbox().any(|order| order.agent == sent.to);
+        let (status, receipt) = match delivery {
+            Some(delivery) if over || !message.again => {
+                ("delivered", delivery.way.words().to_owned())
+            }
+            Some(delivery) => {
+                let words = delivery.way.words();
+                ("queued", format!("{words}; that turn failed, so it goes with the next one"))
+            }
+            None if over => ("unread", "the run ended before it was read".to_owned()),
+            None if message.given_to.is_some_and(|turn| run.order(turn).is_some()) => {
+                ("queued", "queued: it goes with the turn that begins".to_owned())
+            }
+            None if at_work && has_steps(run, &sent.to) => {
+                ("queued", format!("queued: {} gets it at its next step", sent.to))
+            }
+            None => ("queued", format!("queued: {} gets it with its next turn", sent.to)),
+        };
+        MessageView {
+            run: run.id,
+            id: sent.id,
+            to: sent.to,
+            from: sent.from,
+            by: sent.by,
+            text: sent.text,
+            sent_at: message.sent_at.rfc3339(),
+            status,
+            receipt,
+            way: delivery.map(|it| it.way),
+            turn: delivery.map(|it| it.turn),
+            delivered_at: delivery.map(|it| it.at.rfc3339()),
+        }
+    }
+}
+
+/// True if the program of an agent asks for messages during its turns.
+fn has_steps(run: &Run, agent: &AgentName) -> bool {
+    let Some(agent) = run.workflow.agents.get(agent) else { return false };
+    let profile = agent.profile.as_deref().and_then(|name| dispatch::profile(&run.workflow, name));
+    profile.is_some_and(|known| profile::asks_for_messages(&known, agent))
+}
+
+/// A message for the program that asked.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct WaitingMessage {
+    /// The id of the message.
+    pub id: MessageId,
+    /// The words that only this message has: a program that finds them in its own records has shown
+    /// it already.
+    pub mark: String,
+    /// The message as its model is to read it.
+    pub text: String,
+}
+
+/// Messages to agents: `Engine::messages`.
+#[derive(Clone, Copy, Debug)]
+pub struct Messages<'a> {
+    pub(crate) engine: &'a Engine,
+}
+
+impl Messages<'_> {
+    /// Sends a message to an agent of a run. Returns once it is stored.
+    ///
+    /// # Errors
+    /// When the run or its agent is not there, or the message is refused.
+    pub async fn send(
+        self,
+        run: RunId,
+        to: &str,
+        from: Party,
+        by: String,
+        text: String,
+    ) -> Result<MessageView, EngineError> {
+        let not_sent = |why: String| EngineError::NotSent { to: to.to_owned(), why };
+        let unknown = || not_sent(format!("run {} has no agent `{to}`", run.short()));
+        let agent: AgentName = to.parse().map_err(|_| unknown())?;
+        let input = Input::Send { to: agent, from, by, text };
+        match self.engine.send(run, input).await? {
+            Reply::Sent { message } => self.get(run, message).await,
+            Reply::Unfit { complaints } => Err(not_sent(complaints.join("; "))),
+            Reply::Ignored(Ignored::Unknown) => Err(unknown()),
+            Reply::Ignored(Ignored::NoRoom) => {
+                Err(not_sent("too many messages of the run wait to be read".to_owned()))
+            }
+            Reply::Ignored(Ignored::Unchanged) => Err(not_sent("it is empty".to_owned())),
+            _ => Err(EngineError::Over { run }),
+        }
+    }
+
+    /// Returns the latest messages of a run, oldest first.
+    ///
+    /// # Errors
+    /// When there is no such run.
+    pub async fn list(self, run: RunId) -> Result<Vec<MessageView>, EngineError> {
+        let state = self.engine.state(run).await?;
+        Ok(state.mail.messages.values().map(|message| MessageView::of(&state, message)).collect())
+    }
+
+    /// Returns a message of a run.
+    ///
+    /// # Errors
+    /// When there is no such run, or it keeps no such message.
+    pub async fn get(self, run: RunId, id: MessageId) -> Result<MessageView, EngineError> {
+        let state = self.engine.state(run).await?;
+        let message = state.mail.messages.get(&id).ok_or(EngineError::NoMessage { run, id })?;
+        Ok(MessageView::of(&state, message))
+    }
+
+    /// Returns the messages that wait for the agent of a session, for a process of it that shows them
+    /// to its model.
+    ///
+    /// # Errors
+    /// When it is not the agent, or has no turn.
+    pub async fn take(
+        self,
+        token: &str,
+        process: Option<i32>,
+    ) -> Result<Vec<WaitingMessage>, EngineError> {
+        let (run, agent, turn) = self.engine.sessions().turn(token, process).await?;
+        self.engine.shared().tokens.beat(turn);
+        let state = self.engine.state(run).await?;
+        let mut left = AT_ONCE;
+        let mut waiting: Vec<_> = state.waiting_messages(&agent).cloned().collect();
+        waiting.retain(|message| {
+            let fits = left.checked_sub(message.told(run).len() + 2);
+            // Those behind one that does not fit wait as well, so that they stay in order.
+            left = fits.unwrap_or(0);
+            fits.is_some()
+        });
+        let process = process.ok_or(EngineError::NotYours)?;
+        self.engine.shared().claims.claim(run, &mut waiting, process);
+        let shown = |message: Arc<Message>| WaitingMessage {
+            id: message.sent.id,
+            mark: message.mark(run),
+            text: message.told(run),
+        };
+        Ok(waiting.into_iter().map(shown).collect())
+    }
+
+    /// Records that a process of a session has shown messages to its model.
+    ///
+    /// # Errors
+    /// When it is not the agent, has no turn, or it could not be stored.
+    pub async fn delivered(
+        self,
+        token: &str,
+        process: Option<i32>,
+        messages: Vec<MessageId>,
+        way: Way,
+    ) -> Result<(), EngineError> {
+        let (run, _, turn) = self.engine.sessions().turn(token, process).await?;
+        self.engine.send(run, Input::Deliver { turn, messages, way }).await?;
+        process.into_iter().for_each(|process| self.engine.shared().claims.release(process));
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! Messages to agents: send one, read its receipt; and for an agent's own program, take those that wait.
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::{get_with, post_with};
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::run::message::Way;
+use stafette_core::{MessageId, Party};
+use stafette_engine::{MessageView, Right, WaitingMessage};
+
+use crate::guard::TURN_TOKEN;
+use crate::openapi::named;
+use crate::principal::Principal;
+use crate::request::{Body, Named};
+use crate::runs::{TheRun, find};
+use crate::{Edge, Problem};
+
+pub(crate) fn routes() -> ApiRouter<Edge> {
+    let about = |right, id, summary| named("agents", right, id, summary);
+    let own = |id, summary| named("turns", Right::TakePart, id, summary);
+    ApiRouter::new()
+        .api_route(
+            "/v1/runs/{run}/messages",
+            post_with(send, about(Right::Run, "sendMessage", "Send a message to an agent"))
+                .get_with(list, about(Right::Read, "listMessages", "List the latest messages")),
+        )
+        .api_route(
+            "/v1/runs/{run}/messages/{message}",
+            get_with(show, about(Right::Read, "getMessage", "Show a message with its receipt")),
+        )
+        .api_route(
+            "/v1/messages/take",
+            post_with(take, own("takeMessages", "Ask for messages from inside a session")),
+        )
+        .api_route(
+            "/v1/messages/delivered",
+            post_with(delivered, own("confirmMessages", "Confirm messages that the model reads")),
+        )
+}
+
+/// A message, named in the path.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct TheMessage {
+    /// Run id, its first or last digits, or `latest`.
+    run: String,
+    /// Id of the message, such as `m3`.
+    message: MessageId,
+}
+
+/// A message to send.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SendMessage {
+    /// Name of the agent that it is for.
+    to: String,
+    /// Text of the message, at most 8 KiB.
+    text: String,
+    /// Name of the sender, for the agent and the record.
+    #[serde(default)]
+    by: String,
+}
+
+/// Messages that a program has shown to its model.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Shown {
+    /// Ids of the messages.
+    messages: Vec<MessageId>,
+    /// Moment at which it showed them.
+    way: Way,
+}
+
+/// The messages that wait for an agent.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Waiting {
+    /// Messages in the order in which they were sent; some may be left for the next step.
+    messages: Vec<WaitingMessage>,
+}
+
+async fn send(
+    State(edge): State<Edge>,
+    principal: Principal,
+    Named(TheRun { run }): Named<TheRun>,
+    Body(SendMessage { to, text, by }): Body<SendMessage>,
+) -> Result<Json<MessageView>, Problem> {
+    let run = find(&edge, &run).await?;
+    let by = principal.signed(by);
+    Ok(Json(edge.engine.messages().send(run, &to, Party::Human, by, text).await?))
+}
+
+async fn list(
+    State(edge): State<Edge>,
+    Named(TheRun { run }): Named<TheRun>,
+) -> Result<Json<Vec<MessageView>>, Problem> {
+    let run = find(&edge, &run).await?;
+    Ok(Json(edge.engine.messages().list(run).await?))
+}
+
+async fn show(
+    State(edge): State<Edge>,
+    Named(TheMessage { run, message }): Named<TheMessage>,
+) -> Result<Json<MessageView>, Problem> {
+    let run = find(&edge, &run).await?;
+    Ok(Json(edge.engine.messages().get(run, message).await?))
+}
+
+async fn take(
+    State(edge): State<Edge>,
+    principal: Principal,
+    headers: HeaderMap,
+) -> Result<Json<Waiting>, Problem> {
+    let messages = edge.engine.messages().take(token(&headers), principal.pid()).await?;
+    Ok(Json(Waiting { messages }))
+}
+
+async fn delivered(
+    State(edge): State<Edge>,
+    principal: Principal,
+    headers: HeaderMap,
+    Body(Shown { messages, way }): Body<Shown>,
+) -> Result<Json<Waiting>, Problem> {
+    let session = edge.engine.messages();
+    session.delivered(token(&headers), principal.pid(), messages, way).await?;
+    Ok(Json(Waiting { messages: Vec::new() }))
+}
+
+/// Returns the token of the caller's session.
+fn token(headers: &HeaderMap) -> &str {
+    headers.get(TURN_TOKEN).and_then(|token| token.to_str().ok()).unwrap_or_default()
+}

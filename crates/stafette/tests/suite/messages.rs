@@ -1,0 +1,235 @@
+//! Messages to agents at work: of a person and of a peer, to programs with hooks and without.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use stafette_testkit::cli::Cli;
+use stafette_testkit::model::{ModelServer, Outcome, Reply, Rule, Script, turns};
+
+use crate::world::{World, until};
+
+/// Makes a gate: a program that reads it waits there until a test has come and left.
+fn gate(world: &World, name: &str) {
+    let made = Command::new("mkfifo").arg(world.project().join(name)).status();
+    assert!(made.expect("mkfifo starts").success(), "{name}");
+}
+
+/// Waits until a program is at a gate, which opens once the file is dropped.
+fn at(world: &World, name: &str) -> File {
+    let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).expect("flags");
+    let path = world.project().join(name);
+    let mut options = OpenOptions::new();
+    options.write(true).custom_flags(flags);
+    until(&format!("a program at {name}"), || options.open(&path).ok())
+}
+
+/// Sends a message, and returns its id.
+fn send(world: &World, to: &str, text: &str) -> String {
+    let sent = world.run(&["send", to, text, "--json"]).ok().json();
+    assert_eq!(sent["status"], "queued", "{sent}");
+    sent["id"].as_str().expect("an id").to_owned()
+}
+
+/// Every delivery of the run: the message and the moment.
+fn deliveries(world: &World) -> Vec<(String, String)> {
+    let log = world.run(&["log", "--json"]).ok().lines();
+    let delivered = log.iter().filter(|event| event["event"] == "message_delivered");
+    let each = delivered.flat_map(|event| {
+        let ids = event["messages"].as_array().into_iter().flatten();
+        ids.map(|id| {
+            (id.as_str().unwrap_or_default().into(), event["way"].as_str().unwrap().into())
+        })
+    });
+    each.collect()
+}
+
+/// A program that runs the hook as Claude Code and Codex do, and is killed now and then.
+const WORKER: &str = r#"
+hook() { echo "{\"hook_event_name\":\"$1\"$2}" | "$STAFETTE_PROGRAM" mail; }
+cat one
+hook PostToolUse ',"agent_id":"a1"' > subagent
+# Two tools that ran at the same time.
+hook PostToolUse > first &
+hook PostToolUse > second
+wait
+cat two
+# A hook that was killed after it had printed: the program has it, and nobody knows.
+echo "[message $STAFETTE_RUN/m3]" > records
+hook PostToolUse ',"transcript_path":"records"' > known
+hook PostToolUse > again
+cat three
+hook Stop 2> stopped; echo $? > code
+cat four
+echo '<<<ODEI:RESULT:{"status":"resolved"}>>>'
+"#;
+
+#[test]
+fn b_30_a_hook_gives_each_message_once_and_the_receipt_says_when() {
+    let world = World::workflow(
+        "[workflow]\nname = \"w\"\nentry = \"worker\"\ntrust_bare_frames = true\n\
+         [agents.worker]\nrunner = \"exec\"\ncommand = [\"sh\", \"worker.sh\"]\n\
+         [agents.other]\nrunner = \"exec\"\ncommand = [\"true\"]\n\
+         [[routes]]\nfrom = \"worker\"\nto = \"other\"\n[limits]\naccept_timeout = \"5m\"\n",
+    );
+    world.write("worker.sh", WORKER);
+    for name in ["one", "two", "three", "four"] {
+        gate(&world, name);
+    }
+    world.run(&["trust", "--yes"]).ok();
+    world.run(&["run", "--detach", "Work"]).ok();
+    let one = at(&world, "one");
+    assert_eq!(send(&world, "worker", "use \u{1b}[31mJWT\nplease"), "m1");
+    assert_eq!(send(&world, "worker", "and not sessions"), "m2");
+    drop(one);
+    let two = at(&world, "two");
+    assert_eq!(world.read("subagent"), "", "it is not for a subagent");
+    let printed = world.read("first") + &world.read("second");
+    let shown: Value = serde_json::from_str(printed.trim()).expect("one hook prints, once");
+    let shown = &shown["hookSpecificOutput"];
+    assert_eq!(shown["hookEventName"], "PostToolUse");
+    let text = shown["additionalContext"].as_str().expect("a text");
+    assert!(text.contains("/m1] from a person, "), "{text}");
+    assert!(text.contains("\n> use \u{fffd}[31mJWT\n> please\n\n[message "), "{text}");
+    send(&world, "worker", "m3 was shown before");
+    drop(two);
+    let three = at(&world, "three");
+    assert_eq!(world.read("known") + &world.read("again"), "", "it is not printed again");
+    let ways = [("m1", "tool_boundary"), ("m2", "tool_boundary"), ("m3", "tool_boundary")];
+    let ways = ways.map(|(id, way)| (id.to_owned(), way.to_owned()));
+    assert_eq!(deliveries(&world), ways);
+    send(&world, "worker", "not yet");
+    drop(three);
+    let four = at(&world, "four");
+    assert_eq!(world.read("code"), "2\n", "it is sent back to work");
+    assert!(world.read("stopped").contains("> not yet"));
+    let why = world.run(&["why", "h1"]).ok().out;
+    assert!(why.contains("m4 delivered when it would have stopped"), "{why}");
+    assert_eq!(send(&world, "worker", "too late"), "m5");
+    let said = world.run(&["send", "other", "hello"]).ok();
+    assert!(said.err.contains("m6: queued: other gets it with its next turn"), "{said:?}");
+    drop(four);
+    world.run(&["resume"]).ok();
+    let log = world.run(&["log"]).ok().out;
+    assert!(log.contains("message_unread") && log.contains("m5 m6"), "{log}");
+    let said = world.run(&["send", "worker", "x"]);
+    assert!(said.code == 1 && said.err.contains("is over"), "{said:?}");
+}
+
+#[test]
+fn b_30_a_peers_message_goes_with_the_next_turn_and_names_the_agent_that_sent_it() {
+    let world = World::workflow(
+        "[workflow]\nname = \"w\"\nentry = \"writer\"\ntrust_bare_frames = true\n\
+         [agents.writer]\nrunner = \"exec\"\ncommand = [\"sh\", \"writer.sh\"]\n\
+         [agents.reader]\nrunner = \"exec\"\ncommand = [\"sh\", \"reader.sh\"]\n\
+         [agents.stranger]\nrunner = \"exec\"\ncommand = [\"true\"]\n\
+         [[routes]]\nfrom = \"writer\"\nto = \"reader\"\n\
+         [[routes]]\nfrom = \"reader\"\nto = \"stranger\"\n[limits]\ncooldown = 0\naccept_timeout = \"5m\"\n",
+    );
+    world.write(
+        "writer.sh",
+        "\"$STAFETTE_PROGRAM\" emit MESSAGE '{\"to\":\"reader\",\"text\":\"it is final\"}'\n\
+         \"$STAFETTE_PROGRAM\" emit MESSAGE '{\"to\":\"stranger\",\"text\":\"x\"}' 2> refused\n\
+         \"$STAFETTE_PROGRAM\" send reader 'I am ada' 2>> refused\n\
+         echo '<<<ODEI:HANDOFF:reader>>>'\n",
+    );
+    world.write("reader.sh", "cat > prompt\necho '<<<ODEI:RESULT:{\"status\":\"resolved\"}>>>'\n");
+    world.run(&["trust", "--yes"]).ok();
+    world.run(&["run", "--foreground", "Work"]).ok();
+    let prompt = world.read("prompt");
+    let told = "/m1] from the agent writer, not from a person, ";
+    assert!(prompt.contains(told) && prompt.contains("\n> it is final\n"), "{prompt}");
+    let refused = world.read("refused");
+    assert!(refused.contains("no route connects writer and stranger"), "{refused}");
+    assert!(refused.contains("This is for a person"), "{refused}");
+    assert_eq!(deliveries(&world), [("m1".to_owned(), "next_turn".to_owned())]);
+}
+
+/// The number of messages in the middle of turns: `STAFETTE_MAIL`, and few without it.
+fn messages() -> usize {
+    let number = std::env::var("STAFETTE_MAIL").ok().and_then(|text| text.parse().ok());
+    number.unwrap_or(10).max(6)
+}
+
+/// The messages that one step of an agent meets: it gives its tools only so much time.
+const AT_A_STEP: usize = 4;
+
+/// An agent works in its own program, and a person sends it messages meanwhile. Each is in the
+/// context of its model once, before the turn ends, and the receipts say so.
+fn in_mid_turn(cli: Cli, runner: &str, count: usize) {
+    let world = World::new();
+    let steps = (count - 2).div_ceil(AT_A_STEP) + 1;
+    let rule = (0..steps).fold(Rule::when("You build."), |rule, step| {
+        gate(&world, &format!("gate{step}"));
+        rule.then(Reply::shell(format!("cat gate{step}")))
+    });
+    let done = "`<<<ODEI:RESULT:{\"status\":\"resolved\",\"summary\":\"Built\"}>>>`";
+    let script = Script::new().rule(rule.then(Reply::text(done)));
+    let model = ModelServer::start(script).expect("a model");
+    let home = world.home().join("agents");
+    let agent = cli.prepare(&home, &world.project(), &model.url());
+    let agent = agent.unwrap_or_else(|trouble| panic!("{trouble}"));
+    let mut words = if runner == "pty" { agent.terminal() } else { agent.streamed() };
+    if runner == "pty" {
+        words.insert(1, "{resume}".to_owned());
+    }
+    world.write(
+        "stafette.toml",
+        &format!(
+            "[workflow]\nname = \"w\"\nentry = \"builder\"\ntrust_bare_frames = true\n\
+             [agents.builder]\nrunner = \"{runner}\"\nprofile = \"{}\"\nprompt = \"You build.\"\n\
+             mcp = false\ncommand = {}\nenv = {}\n\
+             [limits]\naccept_timeout = \"5m\"\nready_timeout = \"1m\"\n[retries]\nmax = 1\n",
+            cli.name(),
+            json!(words),
+            json!(agent.names()),
+        ),
+    );
+    world.run(&["trust", "--yes"]).ok();
+    let env: Vec<_> = agent.env.iter().map(|(name, value)| (&**name, &**value)).collect();
+    world.run_with(&["run", "--detach", "Add a login"], b"", &env).ok();
+    let short: Vec<String> = (1..count - 1).map(|number| format!("mail-{number}-end")).collect();
+    // Only one of these fits into a step, so that the program would stop before the other one.
+    let long = [count - 1, count].map(|it| format!("mail-{it}-end {}", "long ".repeat(1500)));
+    for (step, texts) in short.chunks(AT_A_STEP).chain([&long[..]]).enumerate() {
+        let open = at(&world, &format!("gate{step}"));
+        for text in texts {
+            send(&world, "builder", text);
+        }
+        drop(open);
+    }
+    let said = world.run_with(&["resume", "--json"], b"", &env);
+    let exchanges = model.exchanges();
+    assert_eq!(said.json()["status"], "succeeded", "{said:?}\n{exchanges:?}");
+    assert_eq!(turns(&exchanges, "You build."), 1, "one turn");
+    let work = exchanges.iter().filter(|one| matches!(one.outcome, Outcome::Rule(_)));
+    let context = work.last().expect("an answer").body.to_string();
+    for number in 1..=count {
+        let copies = context.matches(&format!("mail-{number}-end")).count();
+        assert_eq!(copies, 1, "message {number} of {}: {context}", cli.name());
+    }
+    let receipts = deliveries(&world);
+    let ids: Vec<String> = (1..=count).map(|number| format!("m{number}")).collect();
+    assert!(receipts.iter().map(|(id, _)| id).eq(&ids), "{receipts:?}");
+    let (last, others) = receipts.split_last().expect("receipts");
+    assert!(others.iter().all(|(_, way)| way == "tool_boundary"), "{receipts:?}");
+    assert_eq!(last.1, "stop", "{receipts:?}");
+}
+
+#[test]
+fn b_30_messages_reach_claude_code_in_the_middle_of_a_turn() {
+    in_mid_turn(Cli::Claude, "exec", messages() / 2);
+}
+
+#[test]
+fn b_30_messages_reach_codex_in_the_middle_of_a_turn() {
+    in_mid_turn(Cli::Codex, "exec", messages() / 2);
+}
+
+#[test]
+fn b_30_messages_reach_claude_code_and_codex_in_their_terminals() {
+    for cli in Cli::ALL {
+        in_mid_turn(cli, "pty", 4);
+    }
+}
