@@ -17,11 +17,14 @@ mod bubblewrap;
 mod calls;
 #[cfg(target_os = "linux")]
 mod fence;
+#[cfg(target_os = "linux")]
+mod init;
 mod launch;
 #[cfg(target_os = "linux")]
 mod mounts;
 mod offer;
 mod policy;
+mod view;
 
 pub use bubblewrap::find_bubblewrap;
 pub use launch::{Prepared, SandboxError, Spec, prepare, sandboxed, try_out};
