@@ -64,6 +64,9 @@ fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
 
 /// Has the kernel kill this process when the one that started it ends. False if that has happened
 /// already: `parent` is the process that was to start it.
+///
+/// The kernel goes by the thread that started it, which has to live as long as its process: no
+/// thread of a pool may start a launcher.
 pub(crate) fn end_with(parent: Option<u32>) -> io::Result<bool> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let is = |parent: u32| getppid().map(Pid::as_raw_pid) == i32::try_from(parent).ok();
