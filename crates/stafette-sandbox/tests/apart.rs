@@ -237,28 +237,52 @@ fn b_21_nothing_of_a_sandbox_outlives_its_command_or_the_process_that_started_it
         world.does(leave);
         nothing_is_left_in(&world.tree);
         fs::remove_file(world.tree.join("begun")).expect("it was there");
-        // When the process is killed that started it.
+        // When the process is killed that started it: a shell, in the place of a daemon.
         let prepared = world.prepare();
-        let mut child = world
-            .command(&prepared, &format!("{leave}; echo begun; exec sleep 1000"))
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the launcher");
-        let mut lines = BufReader::new(child.stdout.take().expect("piped"));
-        lines.read_line(&mut String::new()).expect("a line");
-        child.kill().expect("killed");
-        // The end of its output: nobody holds it any more.
-        lines.read_to_string(&mut String::new()).expect("nothing");
+        let own = world.command(&prepared, &format!("{leave}; echo begun; exec sleep 1000"));
+        let mut daemon = Command::new("sh");
+        daemon.args(["-c", "echo $$; read -r go; \"$@\"; exit", "sh"]).arg(own.get_program());
+        daemon.args(own.get_args()).current_dir(&world.tree);
+        let mut daemon = daemon.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("sh");
+        let mut lines = BufReader::new(daemon.stdout.take().expect("piped"));
+        lines.read_line(&mut String::new()).expect("its id");
+        let spec = world.at("scratch/sandbox.json");
+        let text = fs::read_to_string(&spec).expect("instructions");
+        let parent = |id: u32| format!("\"parent\": {id}");
+        let text = text.replace(&parent(std::process::id()), &parent(daemon.id()));
+        fs::write(&spec, text).expect("written");
+        daemon.stdin.take().expect("piped").write_all(b"go\n").expect("it listens");
+        let mut said = String::new();
+        lines.read_line(&mut said).expect("a line");
+        assert_eq!(said, "begun\n");
+        daemon.kill().expect("killed");
+        daemon.wait().expect("gone");
+        // Nobody holds its output any more.
+        lines.read_to_string(&mut said).expect("nothing");
         nothing_is_left_in(&world.tree);
-        child.wait().expect("gone");
     }
+}
+
+#[test]
+fn b_21_a_launcher_that_was_not_started_by_its_daemon_starts_nothing() {
+    let world = World::new("/tmp", None);
+    if world.can("true").is_none() {
+        return;
+    }
+    let prepared = world.prepare();
+    let own = world.command(&prepared, "touch ran");
+    let mut other = Command::new("sh");
+    other.args(["-c", "\"$@\"; exit", "sh"]).arg(own.get_program()).args(own.get_args());
+    let status = other.current_dir(&world.tree).status().expect("sh");
+    assert_eq!(status.code(), Some(125));
+    assert!(!world.tree.join("ran").exists());
 }
 
 /// Waits until no process works in a folder.
 fn nothing_is_left_in(folder: &Path) {
     let is_there =
         |process: PathBuf| fs::read_link(process.join("cwd")).is_ok_and(|it| it == folder);
-    let mut all = || fs::read_dir("/proc").expect("the table of processes").flatten();
+    let all = || fs::read_dir("/proc").expect("the table of processes").flatten();
     while all().any(|entry| is_there(entry.path())) {
         std::thread::yield_now();
     }
