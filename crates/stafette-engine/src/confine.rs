@@ -27,6 +27,7 @@ const RESERVED: [&str; 4] = [".claude", ".codex", ".gemini", ".stafette"];
 pub(crate) struct Confinement {
     pub(crate) is_strict: bool,
     prepared: Prepared,
+    temp: PathBuf,
 }
 
 impl Confinement {
@@ -39,6 +40,17 @@ impl Confinement {
     /// True if the command does not exist, or may not be run from within the sandbox.
     pub(crate) fn has_no_command(&self) -> bool {
         self.prepared.report().is_some_and(|report| report.no_command.is_some())
+    }
+
+    /// True if the launcher did not become the agent's command.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.has_no_command() || (self.is_strict && self.gaps().is_some())
+    }
+
+    /// Removes the temporary folder of an agent that did not start.
+    pub(crate) fn clear(&self) {
+        // Files that cannot be removed do no harm.
+        let _ = std::fs::remove_dir_all(&self.temp);
     }
 }
 
@@ -85,6 +97,8 @@ pub(crate) fn confine(
     });
     policy.read.extend(programs(settings, job, &home));
     policy.read.extend(config_file(job));
+    // Often a link to a file of a service, in a folder that is not granted.
+    policy.read.extend(Path::new("/etc/resolv.conf").canonicalize());
     policy.closed.extend(settings.closed.iter().cloned());
     policy.hidden.extend(other_projects(&settings.state));
     let launcher: [OsString; 2] = [settings.program.clone().into(), "sandboxed".into()];
@@ -96,7 +110,7 @@ pub(crate) fn confine(
             variables: prepared.variables.clone(),
             pinned: policy.pinned,
         };
-        (confined, Confinement { is_strict: mode == Mode::Strict, prepared })
+        (confined, Confinement { is_strict: mode == Mode::Strict, prepared, temp: policy.temp })
     }))
 }
 
@@ -170,8 +184,11 @@ fn state(profile: &Profile, home: &Path) -> Vec<PathBuf> {
     places.filter(|place| place.is_absolute()).collect()
 }
 
+/// Folders with files and sockets of all kinds of programs.
+const SHARED: [&str; 5] = ["/tmp", "/var/tmp", "/run", "/var/run", "/dev/shm"];
+
 /// The paths that must be readable for the agent's command to start and to reach the daemon: each
-/// program, and its folder unless that is a whole home.
+/// program, and its folder unless that is a whole home or shared by all programs.
 fn programs(settings: &Settings, job: &Job, home: &Path) -> Vec<PathBuf> {
     let mut all = vec![settings.program.clone()];
     let own = job.agent.command.first().cloned();
@@ -184,7 +201,10 @@ fn programs(settings: &Settings, job: &Job, home: &Path) -> Vec<PathBuf> {
     for program in all {
         let real = program.canonicalize().unwrap_or_else(|_| program.clone());
         for program in [program, real] {
-            let beside = program.parent().filter(|folder| !home.starts_with(folder));
+            let is_shared = |folder: &Path| {
+                home.starts_with(folder) || SHARED.iter().any(|shared| folder == Path::new(shared))
+            };
+            let beside = program.parent().filter(|folder| !is_shared(folder));
             places.extend(beside.map(Path::to_owned));
             // A program of npm needs the packages that were installed with it.
             let packages = program.ancestors().filter(|folder| folder.ends_with("node_modules"));

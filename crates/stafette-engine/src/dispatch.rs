@@ -285,6 +285,7 @@ impl Pump {
         };
         let (folder, order) = (job.folder.clone(), job.order.clone());
         if let Err(why) = self.is_trusted(&job) {
+            confinement.iter().for_each(Confinement::clear);
             return self.does_not_start(FailureKind::Fatal, why).await;
         }
         if let Some(interceptor) = &self.interceptor {
@@ -296,6 +297,7 @@ impl Pump {
                 verdict = asked => verdict,
             };
             if !self.allowed(verdict).await {
+                confinement.iter().for_each(Confinement::clear);
                 return;
             }
         }
@@ -383,6 +385,7 @@ impl Pump {
                 }
                 Some(Signal::Failed { failure, usage }) => {
                     let failure = refused(failure, confinement.as_ref(), &self.agent);
+                    confinement.iter().filter(|it| it.has_refused()).for_each(Confinement::clear);
                     if !crashed {
                         self.stands(SessionState::Ended, String::new()).await;
                     }

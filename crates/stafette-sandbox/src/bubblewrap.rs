@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::Policy;
-use crate::policy::real;
+use crate::view::{self, Step};
 
 /// Returns the path of bubblewrap, if it is installed and works here.
 pub fn find_bubblewrap() -> Option<PathBuf> {
@@ -19,16 +19,8 @@ pub fn find_bubblewrap() -> Option<PathBuf> {
     probe.output().is_ok_and(|output| output.status.success()).then_some(program)
 }
 
-/// Returns the place to mount a granted path on. A link in a granted folder is visible with the
-/// folder, and nothing can be mounted on it: its target is what has to be there.
-fn place(policy: &Policy, path: &Path) -> PathBuf {
-    let contains = |grant: &PathBuf| grant != path && path.starts_with(grant);
-    let is_visible = path.is_symlink() && policy.read.iter().chain(&policy.write).any(contains);
-    if is_visible { real(path) } else { path.to_owned() }
-}
-
 /// Returns the arguments with which only what the policy grants is visible; `also` is what the
-/// launcher itself needs to see. Later arguments cover earlier ones.
+/// launcher itself needs to see.
 pub(crate) fn arguments(policy: &Policy, also: &[&Path], folder: Option<&Path>) -> Vec<OsString> {
     let mut all: Vec<OsString> =
         ["--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
@@ -38,60 +30,14 @@ pub(crate) fn arguments(policy: &Policy, also: &[&Path], folder: Option<&Path>) 
         all.push(option.into());
         all.extend(paths.iter().map(|path| path.as_os_str().to_owned()));
     };
-    let is_special = |path: &Path| path.starts_with("/dev") || path.starts_with("/proc");
-    let places = |grants: &[PathBuf]| {
-        let grants = grants.iter().filter(|path| !is_special(path));
-        let mut places: Vec<PathBuf> = grants.map(|path| place(policy, path)).collect();
-        // Shorter paths first: a nested path must come after its folder.
-        places.sort();
-        places.dedup();
-        places
-    };
-    let (read, write) = (places(&policy.read), places(&policy.write));
-    for path in &read {
-        // A link in the root, such as /bin, stays a link.
-        match path.read_link() {
-            Ok(target) if path.parent() == Some(Path::new("/")) => {
-                add("--symlink", &[&target, path]);
-            }
-            _ => add("--ro-bind-try", &[path, path]),
-        }
-    }
-    add("--proc", &[Path::new("/proc")]);
-    add("--dev", &[Path::new("/dev")]);
-    let in_tmp = |path: &PathBuf| real(path).starts_with("/tmp");
-    if !write.iter().any(in_tmp) && !also.iter().any(|path| real(path).starts_with("/tmp")) {
-        add("--bind", &[&policy.temp, Path::new("/tmp")]);
-    }
-    for path in &write {
-        add("--bind-try", &[path, path]);
-    }
-    for swap in &policy.swaps {
-        if let Some(kept) = &swap.kept {
-            add("--ro-bind-try", &[&swap.over, kept]);
-        }
-        add("--bind-try", &[&swap.with, &swap.over]);
-    }
-    for path in policy.sockets.iter().map(PathBuf::as_path).chain(also.iter().copied()) {
-        add("--ro-bind-try", &[path, path]);
-    }
-    // A place that something is mounted on cannot be renamed or removed.
-    for path in &policy.held() {
-        add("--bind-try", &[path, path]);
-    }
-    for path in &policy.pinned {
-        add("--ro-bind-try", &[path, path]);
-    }
-    for path in policy.hidden.iter().chain(&policy.closed) {
-        // A path that no grant covers is not visible anyway.
-        let is_granted = |grant: &PathBuf| path.starts_with(grant);
-        if !policy.read.iter().chain(&policy.write).any(is_granted) {
-            continue;
-        }
-        match path.metadata() {
-            Ok(metadata) if metadata.is_dir() => add("--tmpfs", &[path]),
-            Ok(_) => add("--ro-bind", &[Path::new("/dev/null"), path]),
-            Err(_) => {}
+    for step in view::steps(policy, also) {
+        match &step {
+            Step::Link { at, target } => add("--symlink", &[target, at]),
+            Step::Bind { from, at, is_read_only: true } => add("--ro-bind-try", &[from, at]),
+            Step::Bind { from, at, is_read_only: false } => add("--bind-try", &[from, at]),
+            Step::Proc => add("--proc", &[Path::new("/proc")]),
+            Step::Dev => add("--dev", &[Path::new("/dev")]),
+            Step::Cover(path) => add("--tmpfs", &[path]),
         }
     }
     if let Some(folder) = folder {

@@ -1,5 +1,7 @@
 //! Landlock: what is not granted is denied, for this process and all its descendants.
 
+use std::path::PathBuf;
+
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, NetPort,
     PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, Scope,
@@ -32,8 +34,8 @@ pub(crate) struct Fence {
     pub(crate) has_sockets: bool,
 }
 
-/// Restricts this thread and all its descendants.
-pub(crate) fn put_up(policy: &Policy) -> Result<Fence, RulesetError> {
+/// Restricts this thread and all its descendants. They may also use `devices`.
+pub(crate) fn put_up(policy: &Policy, devices: &[PathBuf]) -> Result<Fence, RulesetError> {
     let wants_network = policy.network != Network::Open;
     let all = AccessFs::from_all(NEWEST);
     let mut rules = Ruleset::default().handle_access(all)?.scope(Scope::from_all(NEWEST))?;
@@ -49,6 +51,7 @@ pub(crate) fn put_up(policy: &Policy) -> Result<Fence, RulesetError> {
     let grants = [
         (policy.split(&policy.read), AccessFs::from_read(NEWEST)),
         (policy.split(&policy.write), all),
+        (devices.to_vec(), all),
         (policy.sockets.clone(), BitFlags::from(AccessFs::ResolveUnix)),
     ];
     for (paths, access) in grants {

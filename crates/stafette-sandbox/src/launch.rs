@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{Seek, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -27,6 +28,10 @@ pub struct Spec {
     pub mode: Mode,
     /// True if bubblewrap has already set up the mounts.
     pub is_wrapped: bool,
+    /// The process that starts the launcher, and with which the sandbox ends.
+    pub parent: u32,
+    /// An empty folder, at which the launcher makes the agent's view of the file system.
+    pub root: PathBuf,
     pub report: PathBuf,
 }
 
@@ -42,6 +47,9 @@ pub enum SandboxError {
     /// The command does not exist, or may not be run in the sandbox.
     #[error("cannot run {}: {source}", program.to_string_lossy())]
     Command { program: OsString, source: std::io::Error },
+    /// The process that started the launcher has ended meanwhile.
+    #[error("the process that started the sandbox has ended")]
+    Abandoned,
 }
 
 /// A sandbox that is ready to be entered.
@@ -80,14 +88,23 @@ pub fn prepare(
     let report = scratch.join("sandbox-report.json");
     let failed = |source| SandboxError::Spec { path: spec_file.clone(), source };
     // Grants need existing folders; one that cannot be created is left out.
-    for folder in policy.write.iter().filter(|path| !path.exists()) {
+    for folder in policy.write.iter().filter(|path| **path != policy.temp && !path.exists()) {
         let _ = std::fs::create_dir_all(folder);
     }
+    // Whatever the umask, and also if an earlier turn has left it open.
+    let private = std::fs::Permissions::from_mode(0o700);
+    stafette_disk::folder(&policy.temp)
+        .and_then(|()| std::fs::set_permissions(&policy.temp, private))
+        .map_err(|source| SandboxError::Spec { path: policy.temp.clone(), source })?;
+    let root = scratch.join("root");
+    stafette_disk::folder(&root).map_err(failed)?;
     policy.pinned.iter().filter(|path| policy.is_writable(path)).for_each(|path| reserve(path));
     let spec = Spec {
         policy: policy.clone(),
         mode,
         is_wrapped: bubblewrap.is_some(),
+        parent: std::process::id(),
+        root,
         report: report.clone(),
     };
     let text = serde_json::to_vec_pretty(&spec).map_err(|error| failed(error.into()))?;
@@ -153,12 +170,13 @@ fn reserve(path: &Path) {
 /// Runs the launcher: `--spec FILE -- COMMAND`. It must be called while the process has one thread,
 /// and returns only if it did not become the command.
 pub fn sandboxed(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let Err(error) = enter(arguments.into_iter().collect());
-    let _ = writeln!(std::io::stderr(), "sandboxed: {error}");
-    ExitCode::from(REFUSED)
+    enter(arguments.into_iter().collect()).unwrap_or_else(|error| {
+        let _ = writeln!(std::io::stderr(), "sandboxed: {error}");
+        ExitCode::from(REFUSED)
+    })
 }
 
-fn enter(arguments: Vec<OsString>) -> Result<std::convert::Infallible, SandboxError> {
+fn enter(arguments: Vec<OsString>) -> Result<ExitCode, SandboxError> {
     let [flag, spec_file, dashes, program, rest @ ..] = arguments.as_slice() else {
         return Err(SandboxError::Usage);
     };
@@ -169,10 +187,17 @@ fn enter(arguments: Vec<OsString>) -> Result<std::convert::Infallible, SandboxEr
     let failed = |source| SandboxError::Spec { path: spec_file.clone(), source };
     let text = std::fs::read(&spec_file).map_err(failed)?;
     let spec: Spec = serde_json::from_slice(&text).map_err(|error| failed(error.into()))?;
+    let no_command = |source| SandboxError::Command { program: program.clone(), source };
+    let mut command = Command::new(program);
+    command.args(rest);
+    let place = Place::of(&spec)?;
+    if matches!(place, Place::Outside) {
+        return place.run(command).map_err(no_command);
+    }
     let no_report = |source| SandboxError::Spec { path: spec.report.clone(), source };
     let mut report_file =
         std::fs::File::options().write(true).open(&spec.report).map_err(no_report)?;
-    let report = restrict(&spec);
+    let report = restrict(&spec, &place);
     let mut write = |report: &Report| {
         let text = serde_json::to_vec(report)?;
         report_file.rewind()?;
@@ -182,20 +207,78 @@ fn enter(arguments: Vec<OsString>) -> Result<std::convert::Infallible, SandboxEr
     if spec.mode == Mode::Strict && !report.is_whole() {
         return Err(SandboxError::NotWhole { report: Box::new(report) });
     }
-    let source = Command::new(program).args(rest).exec();
-    // The reader of the report knows from this that another try would end the same way.
-    let _ = write(&Report { no_command: Some(source.to_string()), ..report });
-    Err(SandboxError::Command { program: program.clone(), source })
+    place.run(command).map_err(|source| {
+        // The reader of the report knows from this that another try would end the same way.
+        let _ = write(&Report { no_command: Some(source.to_string()), ..report });
+        no_command(source)
+    })
+}
+/// Where a process of the launcher runs.
+enum Place {
+    /// Outside of the namespaces that it has prepared: it starts the one inside, and waits for it.
+    Outside,
+    /// In these namespaces, as their first process.
+    Inside,
+    /// In the namespaces of bubblewrap.
+    Wrapped,
+    /// In no namespaces of its own, for this reason.
+    Bare(std::io::Error),
+}
+
+impl Place {
+    #[cfg(target_os = "linux")]
+    fn of(spec: &Spec) -> Result<Place, SandboxError> {
+        use crate::init;
+        let (place, parent) = match () {
+            () if spec.is_wrapped => return Ok(Place::Wrapped),
+            () if init::is_first() => (Place::Inside, None),
+            () => match init::separate() {
+                Ok(()) => (Place::Outside, Some(spec.parent)),
+                Err(error) => return Ok(Place::Bare(error)),
+            },
+        };
+        let failed = |source| SandboxError::Spec { path: spec.root.clone(), source };
+        match init::end_with(parent).map_err(failed)? {
+            true => Ok(place),
+            false => Err(SandboxError::Abandoned),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn of(_: &Spec) -> Result<Place, SandboxError> {
+        Ok(Place::Bare(std::io::ErrorKind::Unsupported.into()))
+    }
+
+    /// Runs a command, or becomes it; returns the exit code.
+    fn run(&self, mut command: Command) -> std::io::Result<ExitCode> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Place::Outside => crate::init::attend(),
+            #[cfg(target_os = "linux")]
+            Place::Inside => crate::init::run(command),
+            _ => Err(command.exec()),
+        }
+    }
 }
 
 #[cfg(target_os = "linux")]
-fn restrict(spec: &Spec) -> Report {
+fn restrict(spec: &Spec, place: &Place) -> Report {
     let policy = &spec.policy;
-    let mounts = match spec.is_wrapped {
-        true => crate::mounts::check(policy),
-        false => crate::mounts::put_in_place(policy),
+    let (mounts, has_view) = match place {
+        Place::Wrapped => (crate::mounts::check(policy), true),
+        Place::Bare(error) => (Enforced::Not(format!("no namespaces: {error}")), false),
+        Place::Outside | Place::Inside => match crate::mounts::put_in_place(policy, &spec.root) {
+            Ok(mounts) => (mounts, true),
+            Err(error) => (Enforced::Not(format!("no view of the file system: {error}")), false),
+        },
     };
-    let (files, network, scope, has_sockets) = match crate::fence::put_up(policy) {
+    // In a view of its own all devices are the agent's, and its terminal, which has another name
+    // outside, is the console; without one, only its terminal is.
+    let devices = match has_view {
+        true => ["/dev", "/dev/console"].map(PathBuf::from).to_vec(),
+        false => crate::mounts::terminal().into_iter().collect(),
+    };
+    let (files, network, scope, has_sockets) = match crate::fence::put_up(policy, &devices) {
         Ok(fence) => (fence.files, fence.network, fence.scope, fence.has_sockets),
         Err(error) => {
             let not = || Enforced::Not(error.to_string());
@@ -220,7 +303,7 @@ fn restrict(spec: &Spec) -> Report {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn restrict(_: &Spec) -> Report {
+fn restrict(_: &Spec, _: &Place) -> Report {
     let not = || Enforced::Not("there is no sandbox for this system yet".to_owned());
     Report {
         files: not(),

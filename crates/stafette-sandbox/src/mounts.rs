@@ -1,57 +1,193 @@
-//! Mounts in a private namespace: read-only paths inside writable ones, which an allow-list by
-//! folders cannot express, and hidden sockets.
+//! Mounts in a private namespace: a view of the file system with nothing in it but what the policy
+//! grants, with read-only paths inside writable ones.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, StatVfsMountFlags, StatxAttributes, StatxFlags, statvfs, statx};
 use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
-    mount_remount,
+    MountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_remount, unmount,
 };
-use rustix::thread::UnshareFlags;
+use rustix::process::pivot_root;
+use rustix::termios::ttyname;
 
-use crate::policy::real;
+use crate::view::{self, Step};
 use crate::{Enforced, Policy, Swap};
 
-/// Sets up the mounts for this process and all its descendants.
-pub(crate) fn put_in_place(policy: &Policy) -> Enforced {
-    if let Err(error) = enter() {
-        return Enforced::Not(format!("no namespace for mounts: {error}"));
-    }
+/// Devices that do no harm and that every program may use.
+const NODES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+
+/// The links in a folder for devices.
+const LINKS: [(&str, &str); 5] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("ptmx", "pts/ptmx"),
+];
+
+/// As many links as the system follows.
+const LINKS_IN_A_PATH: usize = 40;
+
+/// Gives this process and all its descendants the view of the file system that the policy grants,
+/// made at the folder `root`. Must be called by the first process in namespaces of its own. An
+/// error means that the file system is the one outside.
+pub(crate) fn put_in_place(policy: &Policy, root: &Path) -> io::Result<Enforced> {
+    mount("tmpfs", root, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=755")?;
+    let view = View { root, terminal: terminal() };
     let mut missing = Vec::new();
-    for swap in &policy.swaps {
-        if let Err(error) = put_over(swap) {
-            missing.push(format!("{} ({error})", swap.over.display()));
+    for step in view::steps(policy, &[]) {
+        if let Err(error) = view.perform(&step) {
+            missing.push(format!("{} ({error})", name(&step)));
         }
     }
-    // A place that something is mounted on cannot be renamed or removed.
-    for folder in policy.held() {
-        if let Err(error) = mount_bind_recursive(&folder, &folder) {
-            missing.push(format!("{} ({error})", folder.display()));
-        }
+    let folder = std::env::current_dir()?;
+    std::env::set_current_dir(root)?;
+    // The old root ends up below the new one, and goes.
+    pivot_root(".", ".")?;
+    unmount(".", UnmountFlags::DETACH)?;
+    if let Err(error) = std::env::set_current_dir(&folder) {
+        std::env::set_current_dir("/")?;
+        missing.push(format!("{} ({error})", folder.display()));
     }
-    for path in &policy.pinned {
-        if let Err(error) = pin(policy, path) {
-            missing.push(format!("{} ({error})", path.display()));
-        }
-    }
-    for path in policy.hidden.iter().chain(&policy.closed) {
-        if let Err(error) = hide(policy, path) {
-            missing.push(format!("{} ({error})", path.display()));
-        }
-    }
-    if let Err(error) = replace_tmp(policy) {
-        missing.push(format!("/tmp ({error})"));
-    }
-    match check(policy) {
+    Ok(match check(policy) {
         Enforced::Fully if missing.is_empty() => Enforced::Fully,
         Enforced::Partly(more) => Enforced::Partly([missing, vec![more]].concat().join(", ")),
         _ => Enforced::Partly(missing.join(", ")),
+    })
+}
+
+/// The terminal that this process was started in, if any.
+pub(crate) fn terminal() -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    let own = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
+    let name = own.iter().find_map(|stream| ttyname(stream, Vec::new()).ok())?;
+    Some(std::ffi::OsString::from_vec(name.into_bytes()).into())
+}
+
+fn name(step: &Step) -> std::path::Display<'_> {
+    match step {
+        Step::Link { at, .. } | Step::Bind { at, .. } | Step::Cover(at) => at.display(),
+        Step::Proc => Path::new("/proc").display(),
+        Step::Dev => Path::new("/dev").display(),
     }
+}
+
+/// A view of the file system in the making.
+struct View<'a> {
+    root: &'a Path,
+    terminal: Option<PathBuf>,
+}
+
+impl View<'_> {
+    fn perform(&self, step: &Step) -> io::Result<()> {
+        match step {
+            Step::Link { at, target } => symlink(target, self.inside(at)),
+            Step::Bind { from, at, is_read_only } => {
+                let Ok(found) = from.metadata() else { return Ok(()) };
+                let place = self.place(at)?;
+                make(&place, found.is_dir())?;
+                mount_bind_recursive(from, &place)?;
+                if *is_read_only { read_only(&place) } else { Ok(()) }
+            }
+            Step::Cover(at) => {
+                let flags = MountFlags::RDONLY
+                    | MountFlags::NOSUID
+                    | MountFlags::NODEV
+                    | MountFlags::NOEXEC;
+                Ok(mount("none", self.place(at)?, "tmpfs", flags, c"size=4k,mode=000")?)
+            }
+            Step::Proc => self.processes(),
+            Step::Dev => self.devices(),
+        }
+    }
+
+    fn processes(&self) -> io::Result<()> {
+        let place = self.inside(Path::new("/proc"));
+        fs::create_dir(&place)?;
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        Ok(mount("proc", &place, "proc", flags, c"").or_else(|error| {
+            // Programs need one; that it shows more is reported.
+            mount_bind_recursive("/proc", &place)?;
+            Err(error)
+        })?)
+    }
+
+    fn devices(&self) -> io::Result<()> {
+        let folder = self.inside(Path::new("/dev"));
+        fs::create_dir(&folder)?;
+        let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+        mount("tmpfs", &folder, "tmpfs", flags, c"mode=755,size=1m")?;
+        for node in NODES {
+            make(&folder.join(node), false)?;
+            mount_bind(Path::new("/dev").join(node), folder.join(node))?;
+        }
+        for (name, target) in LINKS {
+            symlink(target, folder.join(name))?;
+        }
+        for name in ["pts", "shm"] {
+            fs::create_dir(folder.join(name))?;
+        }
+        let own = c"newinstance,ptmxmode=0666,mode=620";
+        mount("devpts", folder.join("pts"), "devpts", flags, own)?;
+        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        mount("tmpfs", folder.join("shm"), "tmpfs", flags, c"mode=1777")?;
+        // The terminal that it was started in has no name among its own ones.
+        if let Some(terminal) = &self.terminal {
+            make(&folder.join("console"), false)?;
+            mount_bind(terminal, folder.join("console"))?;
+        }
+        Ok(())
+    }
+
+    /// Returns where an absolute path is before the view is in place.
+    fn inside(&self, path: &Path) -> PathBuf {
+        self.root.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    /// Returns where a path leads in the view, in which the links of the path are made.
+    fn place(&self, path: &Path) -> io::Result<PathBuf> {
+        let mut path = path.to_owned();
+        for _ in 0..LINKS_IN_A_PATH {
+            let mut folders: Vec<&Path> = path.ancestors().collect();
+            folders.reverse();
+            let Some(link) = folders.into_iter().find(|folder| folder.is_symlink()) else {
+                return Ok(self.inside(&path));
+            };
+            let (target, own) = (link.read_link()?, self.inside(link));
+            if own.symlink_metadata().is_err() {
+                fs::create_dir_all(own.parent().unwrap_or(self.root))?;
+                symlink(&target, own)?;
+            }
+            let rest = path.strip_prefix(link).unwrap_or(Path::new(""));
+            path = without_dots(&link.parent().unwrap_or(link).join(target).join(rest));
+        }
+        Err(Errno::LOOP.into())
+    }
+}
+
+/// Resolves `..` in a path whose folders up to there are no links.
+fn without_dots(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut path, part| {
+        match part {
+            Component::ParentDir => drop(path.pop()),
+            part => path.push(part),
+        }
+        path
+    })
+}
+
+/// Makes something to mount on, if nothing is there.
+fn make(place: &Path, is_folder: bool) -> io::Result<()> {
+    if place.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    let folder = if is_folder { Some(place) } else { place.parent() };
+    folder.map_or(Ok(()), fs::create_dir_all)?;
+    if is_folder { Ok(()) } else { File::create(place).map(drop) }
 }
 
 /// Checks that pinned paths are on a read-only mount, and that the folders around them cannot be
@@ -90,52 +226,6 @@ fn is_mount(path: &Path) -> bool {
     found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
-fn enter() -> io::Result<()> {
-    // A process that may mount needs no user namespace, in which other users' files would appear to
-    // belong to nobody.
-    match unshare(UnshareFlags::NEWNS) {
-        Err(Errno::PERM) => {
-            let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-            unshare(UnshareFlags::NEWNS | UnshareFlags::NEWUSER)?;
-            fs::write("/proc/self/setgroups", "deny")?;
-            fs::write("/proc/self/uid_map", format!("{user} {user} 1", user = user.as_raw()))?;
-            fs::write("/proc/self/gid_map", format!("{group} {group} 1", group = group.as_raw()))?;
-        }
-        other => other?,
-    }
-    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    Ok(mount_change("/", private)?)
-}
-
-#[expect(
-    deprecated,
-    reason = "only to unshare the table of files is unsound, and that is not asked for"
-)]
-fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
-    rustix::thread::unshare(flags)
-}
-
-/// Covers a folder with another.
-fn put_over(swap: &Swap) -> io::Result<()> {
-    if let Some(kept) = &swap.kept {
-        mount_bind_recursive(&swap.over, kept)?;
-        read_only(kept)?;
-    }
-    Ok(mount_bind(&swap.with, &swap.over)?)
-}
-
-/// Makes a path read-only if it is inside a writable folder.
-fn pin(policy: &Policy, path: &Path) -> io::Result<()> {
-    if policy.is_linked(path) {
-        return Err(io::Error::other("a link leads to it"));
-    }
-    if !policy.is_writable(path) || !path.exists() {
-        return Ok(());
-    }
-    mount_bind_recursive(path, path)?;
-    read_only(path)
-}
-
 /// Remounts a path read-only. Locked flags of the mount must be kept.
 fn read_only(path: &Path) -> io::Result<()> {
     let has = statvfs(path)?.f_flag;
@@ -153,31 +243,4 @@ fn read_only(path: &Path) -> io::Result<()> {
         }
     }
     Ok(mount_remount(path, flags, "")?)
-}
-
-/// Covers a path with an empty file or folder.
-fn hide(policy: &Policy, path: &Path) -> io::Result<()> {
-    let Ok(metadata) = path.metadata() else { return Ok(()) };
-    let path = real(path);
-    let is_needed = |needed: &PathBuf| real(needed).starts_with(&path);
-    if policy.sockets.iter().chain(&policy.write).any(is_needed) {
-        let children = fs::read_dir(&path)?.flatten().map(|child| child.path());
-        let mut children = children.filter(|child| !policy.sockets.contains(child));
-        return children.try_for_each(|child| hide(policy, &child));
-    }
-    if metadata.is_dir() {
-        let flags =
-            MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-        return Ok(mount("none", &path, "tmpfs", flags, c"size=4k,mode=000")?);
-    }
-    Ok(mount_bind("/dev/null", &path)?)
-}
-
-/// Makes `/tmp` the temporary folder of this agent, unless something that it needs is in `/tmp`.
-fn replace_tmp(policy: &Policy) -> io::Result<()> {
-    let granted = policy.write.iter().chain(&policy.read).chain(&policy.sockets);
-    if granted.map(|path| real(path)).any(|path| path.starts_with("/tmp")) {
-        return Ok(());
-    }
-    Ok(mount_bind(&policy.temp, "/tmp")?)
 }

@@ -41,7 +41,8 @@ impl fmt::Display for Enforced {
 pub struct Report {
     /// The limits on reading and changing files (Landlock).
     pub files: Enforced,
-    /// Read-only paths inside writable ones, and hidden sockets (mounts).
+    /// Nothing but the granted paths, with read-only ones inside writable ones, and processes and
+    /// devices of its own (namespaces).
     pub mounts: Enforced,
     /// The limits on network connections (Landlock).
     pub network: Enforced,

@@ -113,7 +113,7 @@ const SYSTEM: [&str; 19] = [
 ];
 
 /// Harmless devices that every program may use.
-const DEVICES: [&str; 10] = [
+const DEVICES: [&str; 8] = [
     "/dev/null",
     "/dev/zero",
     "/dev/full",
@@ -121,9 +121,7 @@ const DEVICES: [&str; 10] = [
     "/dev/urandom",
     "/dev/tty",
     "/dev/ptmx",
-    "/dev/pts",
     "/dev/shm",
-    "/dev/fd",
 ];
 
 /// Folders in a home where tools are installed.
@@ -154,8 +152,9 @@ const TOOLS: [&str; 24] = [
     "sdk",
 ];
 
-/// Paths in a home where keys are stored.
-const KEYS: [&str; 44] = [
+/// Paths in a home where keys are stored, or where services of the user listen.
+const KEYS: [&str; 51] = [
+    ".1password",
     ".ssh",
     ".gnupg",
     ".aws",
@@ -163,6 +162,7 @@ const KEYS: [&str; 44] = [
     ".boto",
     ".cargo/credentials",
     ".cargo/credentials.toml",
+    ".colima",
     ".composer/auth.json",
     ".config/1Password",
     ".config/Bitwarden",
@@ -184,16 +184,21 @@ const KEYS: [&str; 44] = [
     ".config/rclone",
     ".config/sops",
     ".docker",
+    ".emacs.d/server",
     ".git-credentials",
     ".gem/credentials",
     ".kube",
+    ".lima",
     ".local/share/keyrings",
+    ".local/share/uv/credentials",
     ".mozilla",
     ".netrc",
     ".npmrc",
+    ".orbstack",
     ".password-store",
     ".pgpass",
     ".pypirc",
+    ".rd",
     ".terraform.d",
     ".thunderbird",
     ".vault-token",

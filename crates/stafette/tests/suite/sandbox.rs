@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::world::{World, program};
+use crate::world::{World, program, until_so};
 
 /// Tries everything that an agent must not do, one word for each thing that it could.
 const TRIES: &str = r#"
@@ -309,4 +309,61 @@ fn b_08_doctor_says_what_the_system_offers() {
     for part in ["files", "signals", "system calls", "bubblewrap"] {
         assert!(text.contains(part), "{text}");
     }
+}
+
+/// Leaves a process behind that has nothing to do with its agent any more and calls the next daemon.
+const OUTLIVES: &str = r#"
+    cat > /dev/null
+    [ -e begun ] && exit
+    socket="${STAFETTE_SOCKET%agents.sock}daemon.sock"
+    echo 'echo $$ > begun
+        while :; do
+            curl -s -o /dev/null --unix-socket "$1" http://localhost/v1/tokens && echo reached > said
+            sleep 0.01
+        done' > calls.sh
+    (env -i PATH="$PATH" setsid sh calls.sh "$socket" < /dev/null > /dev/null 2>&1 &)
+    exec sleep 1000
+"#;
+
+#[test]
+fn b_21_nothing_of_a_sandboxed_agent_outlives_a_daemon_that_was_killed() {
+    let world = world("exec", "auto", OUTLIVES);
+    let daemon = world.up(&[]).expect("a daemon");
+    world.run(&["run", "--detach", "x"]).ok();
+    until_so("it has left a process", || !world.read("begun").is_empty());
+    if !alerts(&world).is_empty() {
+        return;
+    }
+    let killed = Command::new("kill").args(["-KILL", &daemon.to_string()]).status();
+    assert!(killed.expect("kill").success());
+    until_so("nothing works in the project", || !works_in(&world));
+    world.up(&[]).expect("the next daemon");
+    world.run(&["resume"]).ok();
+    assert_eq!(world.read("said"), "", "nobody called");
+}
+
+/// True if a process with the agent's leftover as its script runs.
+fn works_in(world: &World) -> bool {
+    let project = fs::canonicalize(world.project()).expect("a project");
+    let processes = fs::read_dir("/proc").expect("the table of processes").flatten();
+    let is_leftover = |process: std::path::PathBuf| {
+        let line = fs::read(process.join("cmdline")).unwrap_or_default();
+        let is_script = line.split(|byte| *byte == 0).any(|word| word == b"calls.sh");
+        is_script && fs::read_link(process.join("cwd")).is_ok_and(|folder| folder == project)
+    };
+    processes.map(|entry| entry.path()).any(is_leftover)
+}
+
+#[test]
+fn b_21_an_agent_that_did_not_start_leaves_no_temporary_folder() {
+    let world = world("exec", "auto", "");
+    let workflow = world.read("stafette.toml");
+    world.write(
+        "stafette.toml",
+        &workflow.replace(r#"["sh", "agent.sh"]"#, r#"["no-such-program"]"#),
+    );
+    world.run(&["trust", "--yes"]).ok();
+    assert_eq!(world.run(&["run", "x"]).code, 3);
+    let left = fs::read_dir(world.home().join(".cache/stafette/tmp")).into_iter().flatten();
+    assert_eq!(left.count(), 0);
 }
