@@ -586,7 +586,11 @@ fn assignment(before: &Before, window: &[u8]) -> Option<Match> {
         Some(_) if escape == 0 => {
             let rest = &window[start..];
             let length = Class::Bare.count(rest);
-            let is_code = matches!(rest.get(length), Some(b'(' | b'[' | b'<' | b'{' | b'\\'));
+            let is_code = match rest.get(length) {
+                // In a quoted text, the end of a line.
+                Some(b'\\') => !matches!(rest.get(length + 1), Some(b'n' | b'r' | b't')),
+                after => matches!(after, Some(b'(' | b'[' | b'<' | b'{')),
+            };
             let value = &rest[..length];
             let fits =
                 if is_variable && start == 1 { is_plain_value(value) } else { is_mixed(value) };

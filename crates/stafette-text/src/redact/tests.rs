@@ -83,6 +83,12 @@ fn b_17_what_a_name_calls_a_secret_is_taken_out() {
         ("Authorization: Bearer abcdef0123456789ABCDEF", "Authorization: Bearer [redacted:bearer]"),
         ("git clone https://me:s3cr3t@host/x", "git clone https://[redacted:url]@host/x"),
         ("postgres://u:p4ss%2Fword@db:5432/x", "postgres://[redacted:url]@db:5432/x"),
+        // A line end that was escaped before.
+        (
+            "why=\"no\\naws_secret_access_key=Zx1Qw2Er3Ty4\\nDD_API_KEY=Qw2Er3Ty4Ui5\\n\"",
+            "why=\"no\\naws_secret_access_key=[redacted:assignment]\\n\
+             DD_API_KEY=[redacted:assignment]\\n\"",
+        ),
         (
             "\"{\\\"token\\\": \\\"a1b2c3d4e5\\\"}\"",
             "\"{\\\"token\\\": \\\"[redacted:assignment]\\\"}\"",
