@@ -28,7 +28,7 @@ pub(crate) mod validation;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use stafette_core::Time;
 use stafette_core::change::{

@@ -76,8 +76,14 @@ pub(crate) async fn validate(
     let group = Group(group);
     let printed = Arc::new(Mutex::new(VecDeque::new()));
     let readers = [
-        child.stdout.take().map(|pipe| tokio::spawn(read(pipe, redactor.stream(), printed.clone()))),
-        child.stderr.take().map(|pipe| tokio::spawn(read(pipe, redactor.stream(), printed.clone()))),
+        child
+            .stdout
+            .take()
+            .map(|pipe| tokio::spawn(read(pipe, redactor.stream(), printed.clone()))),
+        child
+            .stderr
+            .take()
+            .map(|pipe| tokio::spawn(read(pipe, redactor.stream(), printed.clone()))),
     ];
     let ended = tokio::time::timeout(timeout, child.wait()).await;
     // Processes that it left behind would keep writing.
@@ -136,11 +142,7 @@ impl Drop for Output {
     }
 }
 
-async fn read(
-    mut pipe: impl AsyncRead + Unpin,
-    stream: Stream,
-    printed: Arc<Mutex<VecDeque<u8>>>,
-) {
+async fn read(mut pipe: impl AsyncRead + Unpin, stream: Stream, printed: Arc<Mutex<VecDeque<u8>>>) {
     let mut output = Output { stream, printed };
     let mut piece = vec![0; 8 * 1024];
     while let Ok(n @ 1..) = pipe.read(&mut piece).await {
