@@ -57,8 +57,8 @@ impl ManagedProgram {
         let named = path.components().count() == 1;
         let program_path = if named { path.to_owned() } else { project.join(path) };
         let mut command = Command::new(program_path);
-        let wanted = std::env::vars()
-            .filter(|(name, _)| !name.starts_with(OURS) && is_passed(name, &own.env));
+        let is_wanted = |name: &str| !name.starts_with(OURS) && is_passed(name, &own.env);
+        let wanted = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_wanted));
         command.args(arguments).current_dir(project).stdin(Stdio::null());
         command.env_clear().envs(wanted).env(MARK, project);
         command.stdout(output.try_clone().map_err(failed)?).stderr(output);
