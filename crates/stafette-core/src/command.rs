@@ -26,6 +26,10 @@ const READERS: [&str; 15] = [
     "php", "lua", "deno",
 ];
 
+/// Programs that look a name up: it can be that of a folder, or of a file without its ending.
+const INTERPRETERS: [&str; 10] =
+    ["node", "deno", "bun", "ruby", "perl", "php", "lua", "java", "tsx", "ts-node"];
+
 /// Variables that name a file which programs run, or hold a command.
 const STARTING: [&str; 9] = [
     "BASH_ENV",
@@ -72,6 +76,8 @@ pub struct Mentions {
     pub runs_computed: bool,
     /// True if the folder that the command works in is computed.
     is_adrift: bool,
+    /// True while the arguments are names that the program looks up.
+    looks_up: bool,
 }
 
 /// A word of a command that may name a file.
@@ -85,6 +91,8 @@ pub struct Mention {
     pub outer: bool,
     /// True if a variable stands in front of it, so that only its end is known.
     pub computed: bool,
+    /// True if it can also be the name of a folder, or of a file without its ending.
+    pub looked_up: bool,
 }
 
 /// What a command does with a file that it names.
@@ -119,6 +127,13 @@ pub fn contents(command: &[String]) -> Vec<String> {
     paths
 }
 
+/// Lists the names in a command that the program looks up on its own: folders, and files without
+/// their ending.
+pub fn lookups(command: &[String]) -> Vec<String> {
+    let files = mentions(command).files.into_iter();
+    files.filter(|file| file.looked_up && !file.computed).map(|file| file.path).collect()
+}
+
 impl Mentions {
     /// Reads one simple command. `piped` is set within the text of a shell: true where what it looks
     /// at is run at the end of a pipe.
@@ -130,6 +145,7 @@ impl Mentions {
         depth: usize,
     ) {
         let outer = piped.is_none();
+        self.looks_up = false;
         let leads = |word: &&Word| {
             (!outer && KEYWORDS.contains(&word.text.as_str())) || word.assignment().is_some()
         };
@@ -170,7 +186,14 @@ impl Mentions {
         self.runs_computed |= self.is_adrift && (is_relative || runs_argument);
         let mut folders = folders.clone();
         let mut before = "";
+        let is_python = name.starts_with("python");
+        let mut looks_up = is_python || INTERPRETERS.contains(&&*name);
+        // Its own folder has other names there.
+        let is_hidden = |word: &Word| word.text.starts_with("/proc/");
+        self.runs_computed |=
+            is_hidden(program) || role == Role::Runs && arguments.iter().any(is_hidden);
         for word in arguments {
+            self.looks_up = looks_up;
             let before = std::mem::replace(&mut before, &word.text);
             if FOLDERS.contains(&before) {
                 go_to(std::slice::from_ref(word), &mut folders);
@@ -180,7 +203,12 @@ impl Mentions {
                 let path = module.replace('.', "/");
                 self.add(&format!("{path}.py"), &folders, Role::Runs, outer, false);
                 self.add(&format!("{path}/__main__.py"), &folders, Role::Runs, outer, false);
+                let package = path.split('/').next().unwrap_or_default();
+                self.add(package, &folders, Role::Runs, outer, false);
             }
+            // What follows the name of a script is the script's.
+            let ends = !before.starts_with('-') || is_python && before.ends_with(['m', 'c']);
+            looks_up &= word.text.starts_with('-') || !ends;
             let is_text = role == Role::Runs && is_text_option(before);
             let may_be = word.text.contains(|c: char| c.is_whitespace() || ";&|".contains(c));
             if !is_text {
@@ -234,8 +262,11 @@ impl Mentions {
 
     fn add(&mut self, path: &str, folders: &[String], role: Role, outer: bool, computed: bool) {
         if !path.is_empty() {
+            let looked_up = self.looks_up && role == Role::Runs;
+            let is_here = path.split('/').all(|name| matches!(name, "" | "."));
+            self.runs_computed |= looked_up && is_here && !path.starts_with('/');
             let paths = folders.iter().map(|folder| within(folder, path));
-            self.files.extend(paths.map(|path| Mention { path, role, outer, computed }));
+            self.files.extend(paths.map(|path| Mention { path, role, outer, computed, looked_up }));
         }
     }
 
@@ -517,138 +548,4 @@ impl Cut {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(words: &[&str]) -> Vec<String> {
-        contents(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())
-    }
-
-    #[test]
-    fn b_20_every_argument_may_name_a_file_and_a_bare_program_does_not() {
-        assert_eq!(of(&["work.sh"]), Vec::<String>::new());
-        assert_eq!(of(&["./work.sh", "data.json"]), ["./work.sh", "data.json"]);
-        assert_eq!(of(&["node", "--trace", "a.js"]), ["a.js"]);
-        assert_eq!(of(&["tool", "--file=b.yaml"]), ["b.yaml"]);
-        let module = of(&["python3", "-m", "tools.check"]);
-        assert!(module.contains(&"tools/check.py".to_owned()), "{module:?}");
-    }
-
-    #[test]
-    fn b_20_within_a_shell_what_is_run_counts() {
-        for (text, files) in [
-            ("./a.sh && sh b.sh; cat c > ./d", &["./a.sh", "b.sh"][..]),
-            ("X=1 ./a.sh 2>&1 | tee log", &["./a.sh"]),
-            ("if test -e go; then . ./env; fi", &["./env"]),
-            ("cd sub && ./a.sh", &["./a.sh", "sub/./a.sh"]),
-            ("(cd a; ./x); (cd b && ./y)", &["./x", "a/./x", "./y", "a/./y", "b/./y", "a/b/./y"]),
-            ("make -C sub/dir check", &["check", "sub/dir/check"]),
-            ("sh -c \"sh 'b c.sh'\"", &["b c.sh"]),
-            ("sh < run.sh", &["run.sh"]),
-            ("touch begun; while [ ! -e go ]; do sleep 0.01; done", &[]),
-            ("\"$HOME\"/x $(./y) `./z`", &["./y", "./z"]),
-            ("exec \"$PWD/x\" && ${PWD}/y", &["./x", "./y"]),
-            ("# ./no\n./yes", &["./yes"]),
-            ("echo './no'", &[]),
-        ] {
-            let found = of(&["sh", "-c", text]);
-            assert_eq!(found, files, "{text}");
-        }
-    }
-
-    #[test]
-    fn b_20_a_shell_runs_files_by_more_than_their_names() {
-        for text in [
-            "find src -exec ./a.sh ';'",
-            "echo \"${Y:-$(./a.sh)}\"",
-            "echo ${Y:-`./a.sh`}",
-            "builtin source ./a.sh",
-            "coproc ./a.sh; wait",
-            "export BASH_ENV=./a.sh; bash -c true",
-            "alias q=./a.sh; q",
-            "hash -p ./a.sh ls; ls",
-        ] {
-            let found = of(&["sh", "-c", text]);
-            assert!(found.contains(&"./a.sh".to_owned()), "{text}: {found:?}");
-        }
-        for text in ["find src -name a.sh", "export NAME=./a.sh"] {
-            assert_eq!(of(&["sh", "-c", text]), Vec::<String>::new(), "{text}");
-        }
-    }
-
-    #[test]
-    fn b_20_files_are_found_however_they_are_named() {
-        for words in [
-            &["env", "-C", "s", "./a.sh"][..],
-            &["make", "-fs/a.sh"],
-            &["env", "BASH_ENV=s/a.sh", "bash", "-c", "true"],
-            &["git", "-c", "alias.x=!s/a.sh", "x"],
-            &["sh", "-c", "cat s/a.sh | sh"],
-            &["sh", "-c", "sh \"$PWD\"/s/a.sh"],
-            &["sh", "-c", "echo \"$(s/a.sh)\""],
-            &["sh", "-c", "echo \"`s/a.sh`\""],
-            &["sh", "-c", "echo \"$(echo \"$(s/a.sh)\")\""],
-            &["sh", "-c", "trap 's/a.sh' EXIT"],
-            &["bash", "-c", "pushd s; ./a.sh"],
-            &["sh", "-c", "BASH_ENV=s/a.sh bash -c :"],
-            &["git", "-c", "alias.x=!sh s/a.sh", "x"],
-            &["sh", "-c", "git -c core.fsmonitor=s/a.sh status"],
-        ] {
-            let found = of(words);
-            let is_it = |path: &String| path.replace("./", "") == "s/a.sh";
-            assert!(found.iter().any(is_it), "{words:?}: {found:?}");
-        }
-        for words in [["python3", "-Bm", "mod"].as_slice(), &["python3", "-ummod"]] {
-            assert!(of(words).contains(&"mod.py".to_owned()), "{words:?}");
-        }
-        assert!(of(&["python3", "s"]).contains(&"s/__main__.py".to_owned()));
-        for text in [
-            "F=s/a.sh; sh $F",
-            "sh s/*.sh",
-            "s/{a,b}.sh",
-            "$(echo s/a.sh)",
-            "./r[u]n.sh",
-            "sh ~+/run.sh",
-            "sh {run,x}.sh",
-            "{sh,run.sh}",
-            ". <(cat run.sh)",
-            "cd $X/sub && ./prog",
-            "PATH=.:$PATH run.sh",
-            "PATH=$PWD/sub:$PATH; prog",
-            "echo c2ggcnVuLnNo|base64 -d|sh",
-        ] {
-            let words = ["sh", "-c", text].map(str::to_owned);
-            assert!(mentions(&words).runs_computed, "{text}");
-        }
-        assert!(mentions(&["env", "PATH=sub", "prog"].map(str::to_owned)).runs_computed);
-        for text in [
-            "make test",
-            "cargo test && ./a.sh",
-            "cat a | wc -l",
-            "{ ./a.sh; }",
-            "if [ -e a ]; then ./a.sh; fi",
-            "[[ -e a ]] && ./a.sh",
-            "PATH=/usr/bin:/bin ./a.sh",
-            "cat a.sh | sh",
-            "grep x a | python3 b.py",
-            "cd \"$HOME\" && cargo test",
-            "find . -name x -exec rm {} +",
-        ] {
-            let words = ["sh", "-c", text].map(str::to_owned);
-            assert!(!mentions(&words).runs_computed, "{text}");
-        }
-    }
-
-    #[test]
-    fn s4_07_what_is_looked_at_in_a_pipe_may_be_run() {
-        let words = |text: &str| ["sh", "-c", text].map(str::to_owned);
-        let role = |text: &str| {
-            let found = mentions(&words(text)).files;
-            found.iter().find(|file| file.path == "a.txt").map(|file| file.role)
-        };
-        assert_eq!(role("grep -q x a.txt || exit 1"), Some(Role::Looks));
-        assert_eq!(role("cat a.txt | sh"), Some(Role::Runs));
-        assert_eq!(role("cat a.txt | wc"), Some(Role::Looks));
-        assert_eq!(role("echo x > a.txt"), None);
-    }
-}
+mod tests;

@@ -90,9 +90,10 @@ where
     F: Future<Output = Result<T, ChangeError>>,
 {
     let (project, state) = (settings.project.clone(), settings.state.clone());
+    let redactor = settings.redactor.clone();
     let runtime = tokio::runtime::Handle::current();
     let work = tokio::task::spawn_blocking(move || {
-        let changes = Changes::open(&project, &state)?;
+        let changes = Changes::open(&project, &state)?.redacted(redactor);
         runtime.block_on(work(changes))
     });
     work.await.unwrap_or(Err(ChangeError::Busy))

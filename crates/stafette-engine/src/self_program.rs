@@ -10,7 +10,9 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use stafette_agents::end_left_behind;
 use stafette_core::change::{ChangeId, ChangeRules};
+use stafette_core::redact::Redactor;
 use stafette_core::team::order::WorkKey;
+use stafette_core::workflow::hooks::is_passed;
 use stafette_core::workflow::own::Own;
 use stafette_workspace::{Changes, Renewal, RenewalError, Renewals, Stage};
 use tokio::process::{Child, Command};
@@ -21,6 +23,9 @@ use crate::{Engine, crash};
 
 /// The variable that the program and all its descendants carry: it names the project.
 const MARK: &str = "STAFETTE_OWN_PROGRAM_OF";
+
+/// The prefix of Stafette's own environment variables.
+const OURS: &str = "STAFETTE_";
 
 /// The time a program has to exit after it is asked to.
 const GRACE: Duration = Duration::from_secs(5);
@@ -52,7 +57,10 @@ impl ManagedProgram {
         let named = path.components().count() == 1;
         let program_path = if named { path.to_owned() } else { project.join(path) };
         let mut command = Command::new(program_path);
-        command.args(arguments).current_dir(project).env(MARK, project).stdin(Stdio::null());
+        let is_wanted = |name: &str| !name.starts_with(OURS) && is_passed(name, &own.env);
+        let wanted = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_wanted));
+        command.args(arguments).current_dir(project).stdin(Stdio::null());
+        command.env_clear().envs(wanted).env(MARK, project);
         command.stdout(output.try_clone().map_err(failed)?).stderr(output);
         command.process_group(0).kill_on_drop(true);
         let mut child = command.spawn().map_err(failed)?;
@@ -63,7 +71,7 @@ impl ManagedProgram {
             tokio::time::timeout(own.settle.into(), child.wait()).await.ok();
         if let Some(ended) = ended {
             let status = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
-            let said = last_words(&log, before);
+            let said = last_words(&log, before, &settings.redactor);
             return Err(format!("`{program}` ended as soon as it was started ({status}){said}"));
         }
         *self.running.lock().await = Some(child);
@@ -91,11 +99,12 @@ fn note(home: &Path, child: &Child) -> io::Result<()> {
 }
 
 /// Returns the program's output after the first `before` bytes of its log, shortened to a useful
-/// size.
-fn last_words(log: &Path, before: u64) -> String {
+/// size, without its secrets.
+fn last_words(log: &Path, before: u64, redactor: &Redactor) -> String {
     let text = fs::read(log).unwrap_or_default();
     let start = usize::try_from(before).unwrap_or(text.len()).min(text.len());
-    let start = start.max(text.len().saturating_sub(LAST_WORDS));
+    let text = redactor.bytes(&text[start..]);
+    let start = text.len().saturating_sub(LAST_WORDS);
     match String::from_utf8_lossy(&text[start..]).trim() {
         "" => String::new(),
         said => format!(": {said}"),

@@ -7,12 +7,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
-use stafette_core::workflow::hooks::Hook;
+use stafette_core::workflow::hooks::{Hook, is_passed};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
-
-/// Environment variables that every hook may see.
-const HARMLESS: [&str; 8] = ["PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "SHELL", "TZ"];
 
 /// Maximum size of its error output that is kept, in bytes.
 const MOST: u64 = 16 * 1024;
@@ -53,12 +50,7 @@ pub(crate) async fn run(hook: &Hook, folder: &Path, input: &Value) -> Outcome {
     };
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).env_clear().kill_on_drop(true).process_group(0);
-    let wanted = |name: &str| {
-        HARMLESS.contains(&name)
-            || name.starts_with("LC_")
-            || hook.env.iter().any(|env| env == name)
-    };
-    command.envs(std::env::vars().filter(|(name, _)| wanted(name)));
+    command.envs(std::env::vars().filter(|(name, _)| is_passed(name, &hook.env)));
     command.env("STAFETTE_HOOK", &hook.on);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = match command.spawn() {

@@ -3,6 +3,7 @@
 //! of them can send requests here. The guard therefore refuses every request that comes neither
 //! from our own page nor from a program with a token, before any route is matched.
 
+mod credential;
 mod rate_limit;
 mod rules;
 mod security_headers;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use stafette_engine::{Caller, Engine, Right, Scope};
@@ -30,6 +31,7 @@ use crate::tokens::Tokens;
 use crate::{MAX_BODY, Problem, page};
 use rate_limit::Pace;
 
+pub(crate) use credential::{Credential, look_again};
 pub(crate) use rules::{too_long, unknown};
 pub(crate) use security_headers::armour;
 
@@ -162,13 +164,17 @@ impl Guard {
         }
     }
 
+    /// Returns the credential of a request, by which its streams end.
+    fn credential(&self, headers: &HeaderMap) -> Credential {
+        let shown = headers.get(AUTHORIZATION).map_or_else(|| session(headers), bearer);
+        let (tokens, launches) = (self.tokens.clone(), self.launches.clone());
+        shown.map_or_else(Credential::default, |shown| Credential::new(tokens, launches, shown))
+    }
+
     fn principal(&self, request: &Request) -> Result<Option<Principal>, Problem> {
         let headers = request.headers();
         if let Some(shown) = rules::only(headers, &AUTHORIZATION)? {
-            let text = shown.to_str().unwrap_or_default();
-            let bearer =
-                text.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
-            let token = bearer.map(|(_, token)| token.trim()).unwrap_or_default();
+            let token = bearer(shown).unwrap_or_default();
             if let Some((name, standing)) = self.tokens.owner(now(), token) {
                 return Ok(Some(Principal { name, caller: standing.into(), via: Via::Bearer }));
             }
@@ -183,6 +189,12 @@ impl Guard {
         let (name, caller) = ("page".to_owned(), Caller::Person(scope));
         Some(Principal { name, caller, via: Via::Page })
     }
+}
+
+/// Returns the token in a header.
+fn bearer(shown: &HeaderValue) -> Option<&str> {
+    let (kind, token) = shown.to_str().ok()?.split_once(' ')?;
+    kind.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 /// Returns the session that a WebSocket of the page names.
@@ -250,6 +262,12 @@ pub(crate) async fn guard_socket(
     let right = guard.rights.of(request.method().clone(), request.uri().clone()).await;
     match guard.look(right, &request) {
         Ok(principal) => {
+            // An agent at the socket of people keeps no place there.
+            let stays = guard.for_agents || principal.caller.agent().is_none();
+            let stranger = request.extensions().get::<Stranger>();
+            if let Some(stranger) = stranger.filter(|_| stays) {
+                stranger.is_known();
+            }
             request.extensions_mut().insert(principal);
             next.run(request).await
         }
@@ -284,8 +302,13 @@ pub(crate) async fn guard(
     };
     let answer = match looked {
         Ok((principal, mut request)) => {
+            let credential = match principal.via {
+                Via::Nobody => Credential::default(),
+                _ => guard.credential(request.headers()),
+            };
             request.extensions_mut().insert(principal);
-            next.run(request).await
+            request.extensions_mut().insert(credential.clone());
+            credential.bound(next.run(request).await)
         }
         Err(problem) => match guard.refusals.take(&peer.to_string(), Instant::now()) {
             Ok(()) => problem.into_response(),

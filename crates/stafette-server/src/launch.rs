@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use stafette_core::{Millis, Time};
 use stafette_engine::Scope;
 
+use crate::guard::look_again;
 use crate::private;
 use crate::secret::{self, Hash};
 
@@ -87,6 +88,18 @@ impl Launches {
             }
         }
         found
+    }
+
+    /// Returns once the session with this hash has ended.
+    pub(crate) async fn ended(&self, hash: Hash) {
+        let until = || {
+            let sessions = lock(&self.sessions);
+            sessions.iter().find(|pass| pass.hash.fits(hash)).map(|pass| pass.until)
+        };
+        while let Some(until) = until() {
+            let Some(left) = look_again(Some(until)) else { return };
+            tokio::time::sleep(left).await;
+        }
     }
 
     /// Returns the port of the last page.

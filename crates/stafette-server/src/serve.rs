@@ -3,7 +3,6 @@
 mod strangers;
 mod tls;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -17,16 +16,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
-use tokio::sync::Semaphore;
 
 use crate::guard::{LocalGuard, Peer, guard_socket};
 
 pub(crate) use strangers::Stranger;
-use strangers::Strangers;
+use strangers::{Origin, Strangers};
 pub use tls::{Tls, TlsError};
 
-/// Maximum number of connections at the socket; further ones wait to be accepted.
-const MOST: usize = 512;
 /// Time limit for the headers of a request to arrive.
 const HEADERS: Duration = Duration::from_secs(15);
 /// Maximum size of a connection's read buffer, in bytes.
@@ -36,25 +32,32 @@ const COUNT: usize = 64;
 /// Time limit for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Serves a Unix socket until it is dropped.
+/// Serves a Unix socket until it is dropped. A process that connects and says nothing keeps nobody
+/// else out.
 pub(crate) async fn socket(listener: UnixListener, guard: LocalGuard, router: Router) {
     let asked = axum::middleware::from_fn_with_state(guard.clone(), guard_socket);
     // The guard runs before any route is matched.
     let router = Router::new().fallback_service(router).layer(asked);
-    let room = Arc::new(Semaphore::new(MOST));
+    let mut strangers = Strangers::new();
     loop {
-        let Ok(place) = room.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Err(error) => pass(&error).await,
             Ok((stream, _)) => {
                 let pid = stream.peer_cred().ok().and_then(|credentials| credentials.pid());
                 let (guard, router) = (guard.clone(), router.clone());
+                let stranger = strangers.admit(Origin::Process(pid)).await;
                 tokio::spawn(async move {
-                    let peer = guard.peer(pid);
-                    let introduce =
-                        move |request: &mut Extensions| drop(request.insert(peer.clone()));
-                    speak(stream, router, introduce).await;
-                    drop(place);
+                    let (peer, known) = (guard.peer(pid), stranger.clone());
+                    let introduce = move |request: &mut Extensions| {
+                        request.insert(peer.clone());
+                        request.insert(known.clone());
+                    };
+                    tokio::select! {
+                        // What has arrived is read first.
+                        biased;
+                        () = speak(stream, router, introduce) => {}
+                        () = stranger.sent_away() => {}
+                    }
                 });
             }
         }
@@ -72,7 +75,7 @@ pub(crate) async fn port(listener: TcpListener, tls: Option<Tls>, router: Router
                 // Turns an IPv4-mapped address of an IPv6 socket back into IPv4.
                 let peer = Peer { ip: address.ip().to_canonical(), tls: tls.is_some() };
                 let (tls, router) = (tls.clone(), router.clone());
-                let stranger = strangers.admit(peer.ip).await;
+                let stranger = strangers.admit(Origin::Address(peer.ip)).await;
                 tokio::spawn(async move {
                     let known = stranger.clone();
                     let introduce = move |request: &mut Extensions| {

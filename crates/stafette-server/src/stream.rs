@@ -10,13 +10,13 @@ use aide::generate::GenContext;
 use axum::body::Body;
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
-use futures_util::{SinkExt, StreamExt};
+use futures_util::stream::{self, SplitSink, SplitStream};
+use futures_util::{SinkExt, Stream, StreamExt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -25,6 +25,7 @@ use stafette_engine::{Engine, EngineError, Feed, Right, StateFeed, Stored};
 use stafette_store::{Damage, ReadError};
 
 use crate::answer::{Form, Raw};
+use crate::guard::Credential;
 use crate::openapi::named;
 use crate::request::{Asked, LastEvent, Named};
 use crate::runs::TheRun;
@@ -32,6 +33,8 @@ use crate::{Edge, Problem};
 
 /// Interval of the heartbeat on an idle stream.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Time limit for the last message of a WebSocket.
+const FAREWELL: Duration = Duration::from_secs(5);
 /// Number of events read in one query.
 const PAGE: usize = 256;
 /// Maximum size of a client message, in bytes; clients have nothing to send.
@@ -173,6 +176,7 @@ pub(crate) const PROTOCOL: &str = "stafette";
 
 async fn all_live(
     State(edge): State<Edge>,
+    credential: Credential,
     Asked(from): Asked<From>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Raw<Switched>, Problem> {
@@ -181,12 +185,13 @@ async fn all_live(
     Ok(upgrade
         .protocols([PROTOCOL])
         .max_message_size(SAID)
-        .on_upgrade(|socket| pour(socket, tail))
+        .on_upgrade(|socket| pour(socket, stream::unfold(tail, Tail::next), credential))
         .into())
 }
 
 async fn run_live(
     State(edge): State<Edge>,
+    credential: Credential,
     Named(TheRun { run }): Named<TheRun>,
     Asked(from): Asked<From>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
@@ -197,7 +202,7 @@ async fn run_live(
     Ok(upgrade
         .protocols([PROTOCOL])
         .max_message_size(SAID)
-        .on_upgrade(|socket| pour(socket, tail))
+        .on_upgrade(|socket| pour(socket, stream::unfold(tail, Tail::next), credential))
         .into())
 }
 
@@ -234,33 +239,53 @@ fn sse_event(line: Line) -> Result<Event, Infallible> {
     Ok(Event::default().id(line.number.to_string()).event(line.name).data(line.body))
 }
 
-/// Sends events until either side closes. Client messages are read only to notice the end.
-async fn pour(socket: WebSocket, tail: Tail) {
-    let (mut out, mut heard) = socket.split();
-    let mut pages = Box::pin(stream::unfold(tail, Tail::next));
+/// The last message to a client whose token was revoked or has expired.
+pub(crate) fn expired() -> CloseFrame {
+    let reason = "the token was revoked or has expired".into();
+    CloseFrame { code: close_code::POLICY, reason }
+}
+
+/// Sends events until either side closes, or the credential ends.
+pub(crate) async fn pour(
+    socket: WebSocket,
+    pages: impl Stream<Item = Vec<Line>>,
+    credential: Credential,
+) {
+    let (mut out, heard) = socket.split();
+    let last = tokio::select! {
+        poured = pour_all(&mut out, heard, pages) => match poured {
+            Some(()) => None,
+            None => return,
+        },
+        () = credential.ended() => Some(expired()),
+    };
+    // A client that does not read is not waited for.
+    let _ = tokio::time::timeout(FAREWELL, out.send(Message::Close(last))).await;
+}
+
+/// Sends all events; `None` if the client is gone. Client messages are read only to notice the end.
+async fn pour_all(
+    out: &mut SplitSink<WebSocket, Message>,
+    mut heard: SplitStream<WebSocket>,
+    pages: impl Stream<Item = Vec<Line>>,
+) -> Option<()> {
+    let mut pages = Box::pin(pages);
     let mut beat = tokio::time::interval(HEARTBEAT);
     loop {
         tokio::select! {
             page = pages.next() => {
-                let Some(page) = page else { break };
+                let Some(page) = page else { return Some(()) };
                 for line in page {
-                    if out.send(Message::text(line.body)).await.is_err() {
-                        return;
-                    }
+                    out.send(Message::text(line.body)).await.ok()?;
                 }
             }
             said = heard.next() => match said {
-                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return None,
                 Some(Ok(_)) => {}
             },
-            _ = beat.tick() => {
-                if out.send(Message::Ping(axum::body::Bytes::new())).await.is_err() {
-                    return;
-                }
-            }
+            _ = beat.tick() => out.send(Message::Ping(axum::body::Bytes::new())).await.ok()?,
         }
     }
-    let _ = out.send(Message::Close(None)).await;
 }
 
 /// Fields of a run that an event changed.
@@ -268,7 +293,7 @@ type Changed = serde_json::Map<String, Value>;
 
 /// An event ready to be sent.
 #[derive(Debug)]
-struct Line {
+pub(crate) struct Line {
     /// Number from which a client continues after this event.
     number: u64,
     name: String,

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use stafette_core::{AgentName, Millis, Time};
 use stafette_engine::Scope;
 use thiserror::Error;
+use tokio::sync::watch;
 
+use crate::guard::look_again;
 use crate::principal::Standing;
 use crate::private;
 use crate::secret::{self, Hash};
@@ -134,6 +136,8 @@ struct Book {
 pub struct Tokens {
     path: PathBuf,
     book: Mutex<Book>,
+    /// Changes when a token is revoked.
+    revoked: watch::Sender<()>,
 }
 
 impl Tokens {
@@ -144,7 +148,11 @@ impl Tokens {
     pub fn open(path: &Path) -> Result<Self, TokenError> {
         let failed = |source| TokenError::Read { path: path.to_owned(), source };
         let book: Book = private::read(path).map_err(failed)?.unwrap_or_default();
-        Ok(Tokens { path: path.to_owned(), book: Mutex::new(book) })
+        Ok(Tokens {
+            path: path.to_owned(),
+            book: Mutex::new(book),
+            revoked: watch::Sender::new(()),
+        })
     }
 
     /// Returns the path of another file in the same folder.
@@ -217,7 +225,23 @@ impl Tokens {
             book.tokens.insert(place, kept);
             return Err(TokenError::Write { path: self.path.clone(), source });
         }
+        self.revoked.send_replace(());
         Ok(())
+    }
+
+    /// Returns once the token with this hash was revoked or has expired.
+    pub(crate) async fn ended(&self, hash: Hash) {
+        let mut revoked = self.revoked.subscribe();
+        let until = || {
+            let book = self.lock();
+            let is_it =
+                |kept: &&Kept| Hash::read(&kept.sha256).is_some_and(|known| known.fits(hash));
+            book.tokens.iter().find(is_it).map(|kept| kept.expires_at)
+        };
+        while let Some(expires_at) = until() {
+            let Some(left) = look_again(expires_at) else { return };
+            let _ = tokio::time::timeout(left, revoked.changed()).await;
+        }
     }
 
     /// Returns true if at least one token is valid.
@@ -283,6 +307,15 @@ mod tests {
         again.revoke("ci").expect("taken back");
         assert_eq!(Tokens::open(&path).expect("read").owner(NOON, &ci.token), None);
         assert!(!again.any(later));
+    }
+
+    #[tokio::test]
+    async fn b_21_nothing_waits_for_the_end_of_a_token_that_has_expired_or_is_unknown() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tokens = Tokens::open(&folder.path().join("tokens.json")).expect("none yet");
+        let made = tokens.create(NOON, "guest", Scope::Observe, Some(Millis::hours(1)));
+        tokens.ended(Hash::of(&made.expect("made").token)).await;
+        tokens.ended(Hash::of("stf_unknown")).await;
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! second time changes nothing.
 
 mod known;
+mod place;
 mod shape;
 mod shapes;
 mod stream;
@@ -139,7 +140,12 @@ impl Redactor {
 
     /// Removes the secrets from the fields of a JSON object, including their names.
     pub fn fields(&self, fields: &mut Map<String, Value>) {
+        let named = ["name", "Name", "key"].iter().find_map(|key| fields.get(*key)?.as_str());
+        let named = named.map(str::to_owned);
         for (name, field) in fields.iter_mut() {
+            // The name of a value can be a field beside it.
+            let name_beside = named.as_ref().filter(|_| matches!(&**name, "value" | "Value"));
+            let name = name_beside.unwrap_or(name);
             self.field(name, field);
         }
         if fields.keys().any(|name| matches!(self.text(name), Cow::Owned(_))) {

@@ -335,6 +335,7 @@ impl Found<'_> {
     fn changes(&mut self, changes: &ChangeRules) {
         let ChangeRules {
             validate,
+            env,
             timeout: _,
             // A commit holds what was approved.
             commit: _,
@@ -345,14 +346,24 @@ impl Found<'_> {
             named: _,
         } = changes;
         self.command("changes.validate", validate);
+        env.iter().for_each(|name| self.add(Power::secret("changes.env", name)));
     }
 
     fn own(&mut self, own: &Own) {
-        let Own { build, build_timeout: _, program, prove, prove_timeout: _, start, settle: _ } =
-            own;
+        let Own {
+            build,
+            build_timeout: _,
+            program,
+            prove,
+            prove_timeout: _,
+            start,
+            env,
+            settle: _,
+        } = own;
         self.command("self.build", build);
         self.command("self.prove", prove);
         self.command("self.start", start);
+        env.iter().for_each(|name| self.add(Power::secret("self.env", name)));
         self.add(Power::path("self.program", program));
     }
 

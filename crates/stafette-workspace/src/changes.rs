@@ -28,12 +28,13 @@ pub(crate) mod validation;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use stafette_core::Time;
 use stafette_core::change::{
     BadPath, Change, ChangeId, ChangeRules, ChangeStatus, FilePath, Gate, gates, runs,
 };
+use stafette_core::redact::Redactor;
 use stafette_core::team::change::told;
 use stafette_core::team::order::WorkKey;
 use thiserror::Error;
@@ -43,7 +44,7 @@ use change_store::ChangeStore;
 use commit::Commits;
 use confined_dir::{ConfinedDir, Found};
 use journal::{Journal, Landing, Step};
-use validation::{ValidationOutcome, validate};
+use validation::{Check, ValidationOutcome, validate};
 
 pub use diff::{FileDiff, Hunk, Line};
 pub use proposal::Draft;
@@ -168,6 +169,7 @@ pub struct Changes {
     store: ChangeStore,
     /// The orders that are carried out, noted in the records of the sets that they change.
     orders: Vec<WorkKey>,
+    pub(crate) redactor: Redactor,
 }
 
 /// The outcome of an attempt.
@@ -181,8 +183,7 @@ enum End {
 #[derive(Debug)]
 struct Terms<'r> {
     message: String,
-    validate: &'r [String],
-    timeout: Duration,
+    check: Check<'r>,
     commit: bool,
     /// Folders to remove with the files in them, if it is an undo.
     emptied: Option<Vec<String>>,
@@ -194,7 +195,14 @@ impl Changes {
         let failed = |source| ChangeError::files("open", project, source);
         let inside = ConfinedDir::open(project).map_err(failed)?;
         let (folder, store) = (project.to_owned(), ChangeStore::open(home)?);
-        Ok(Changes { folder, project: inside, store, orders: Vec::new() })
+        let (orders, redactor) = (Vec::new(), Redactor::new());
+        Ok(Changes { folder, project: inside, store, orders, redactor })
+    }
+
+    /// Keeps the output of the project's commands without the secrets that `redactor` knows.
+    #[must_use]
+    pub fn redacted(self, redactor: Redactor) -> Changes {
+        Changes { redactor, ..self }
     }
 
     /// Carries out these orders: whoever asks again after a crash finds them in the records.
@@ -334,10 +342,10 @@ impl Changes {
     ) -> Result<(), (String, String)> {
         let plain = |error: ChangeError| (error.to_string(), String::new());
         // A set is judged by the validator as it was before: its files follow once it has judged.
-        let judges = |step: &Step| step.before.is_some() && runs(terms.validate, &step.file);
+        let judges = |step: &Step| step.before.is_some() && runs(terms.check.command, &step.file);
         journal.perform(&self.store, &self.project, |step| !judges(step)).map_err(plain)?;
         crash::point();
-        let verdict = validate(&self.folder, terms.validate, terms.timeout).await;
+        let verdict = validate(&self.folder, terms.check, &self.redactor).await;
         crash::point();
         if let ValidationOutcome::Bad { why, output } = verdict {
             let old: Vec<&str> = journal
@@ -363,7 +371,7 @@ impl Changes {
             None => None,
         };
         for change in &mut changes {
-            settle(change, !terms.validate.is_empty());
+            settle(change, !terms.check.command.is_empty());
             self.note_order(change);
             change.commit = commit.as_ref().map(|commit| commit.to.clone());
             change.notes.clone_from(&notes);

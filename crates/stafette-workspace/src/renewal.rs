@@ -12,11 +12,12 @@ use std::time::SystemTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::change::{ChangeId, ChangeRules};
+use stafette_core::redact::Redactor;
 use stafette_core::workflow::own::Own;
 use thiserror::Error;
 
 use crate::changes::crash;
-use crate::changes::validation::{ValidationOutcome, validate};
+use crate::changes::validation::{Check, ValidationOutcome, validate};
 use crate::{ChangeError, Changes};
 
 /// The number of changes, the newest ones, on which the program is known to run.
@@ -128,7 +129,7 @@ impl Renewals {
             }
         }
         crash::point();
-        let (stage, why, output) = match self.try_out(own, replace).await {
+        let (stage, why, output) = match self.try_out(own, &changes.redactor, replace).await {
             Ok(()) => (Stage::Done, String::new(), String::new()),
             Err(failed) => failed,
         };
@@ -163,13 +164,15 @@ impl Renewals {
     async fn try_out(
         &self,
         own: &Own,
+        redactor: &Redactor,
         replace: impl AsyncFnOnce() -> Result<(), String>,
     ) -> Result<(), (Stage, String, String)> {
         for (stage, command, within) in [
             (Stage::Build, &own.build, own.build_timeout),
             (Stage::Prove, &own.prove, own.prove_timeout),
         ] {
-            let verdict = validate(&self.project, command, within.into()).await;
+            let check = Check { command, env: &own.env, timeout: within.into() };
+            let verdict = validate(&self.project, check, redactor).await;
             if let ValidationOutcome::Bad { why, output } = verdict {
                 return Err((stage, why, output));
             }

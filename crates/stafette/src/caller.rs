@@ -1,7 +1,7 @@
 //! Commands that are for people. The daemon refuses an agent what is not its own; this refuses what
 //! needs no daemon as well, and says so before anything is done.
 
-use crate::cli::{ChangesCommand, Command};
+use crate::cli::{ChangesCommand, Command, LockAction};
 use crate::exit::Failure;
 
 /// Checks that this process may use a command: an agent's process may not decide for a person.
@@ -35,7 +35,10 @@ fn is_for_people(command: &Command) -> bool {
         | Command::SelfUpdate(_)
         | Command::Init(_)
         | Command::Replay(_)
+        | Command::Pr(_)
         | Command::Prune(_) => true,
+        // A hook runs whenever somebody commits.
+        Command::Lock(lock) => matches!(lock.action, Some(LockAction::Hook(_))),
         Command::State { action } => action.is_some(),
         Command::Changes(changes) => {
             !matches!(changes.command, None | Some(ChangesCommand::Propose { .. }))

@@ -98,7 +98,8 @@ impl Subscriber for Lines {
     fn event(&self, event: &Event<'_>) {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let at = Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
-        let mut line = Line { text: format!("{at} {}", event.metadata().level()) };
+        let text = format!("{at} {}", event.metadata().level());
+        let mut line = Line { text, redactor: &self.redactor };
         event.record(&mut line);
         // One event is one line, whatever an agent or a server said in it.
         let line = Clean::from(self.redactor.text(&line.text).as_ref()).on_one_line();
@@ -111,15 +112,59 @@ impl Subscriber for Lines {
     }
 }
 
-struct Line {
+struct Line<'r> {
     text: String,
+    redactor: &'r Redactor,
 }
 
-impl Visit for Line {
+impl Visit for Line<'_> {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        // Before line ends are escaped: secrets are recognised by the line that they stand in.
+        self.record_debug(field, &self.redactor.text(value));
+    }
+
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         let _ = match field.name() {
             "message" => write!(self.text, " {value:?}"),
             name => write!(self.text, " {name}={value:?}"),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn b_17_a_secret_on_a_line_of_a_field_is_not_logged() {
+        struct Catches(Arc<Mutex<String>>);
+        impl Subscriber for Catches {
+            fn enabled(&self, _: &Metadata<'_>) -> bool {
+                true
+            }
+            fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+                span::Id::from_u64(1)
+            }
+            fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+            fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+            fn enter(&self, _: &span::Id) {}
+            fn exit(&self, _: &span::Id) {}
+            fn event(&self, event: &Event<'_>) {
+                let redactor = Redactor::new();
+                let mut line = Line { text: String::new(), redactor: &redactor };
+                event.record(&mut line);
+                *self.0.lock().expect("whole") = line.text;
+            }
+        }
+        let caught = Arc::new(Mutex::default());
+        let why = "refused\npassword=Zx1Qw2Er3Ty4Ui5\nDD_API_KEY=Qw2Er3Ty4Ui5Op6\n";
+        tracing::subscriber::with_default(Catches(caught.clone()), || {
+            tracing::warn!(on = "before_run", why, "a hook broke");
+        });
+        let text = caught.lock().expect("whole").clone();
+        assert!(text.contains("[redacted:assignment]"), "{text}");
+        assert!(!text.contains("Ty4Ui5"), "{text}");
     }
 }

@@ -24,6 +24,9 @@ use crate::state;
 /// The largest file that a command may name, in bytes.
 const LARGEST: u64 = 64 << 20;
 
+/// The maximum number of files in a folder that a command runs from.
+const MOST_LOOKED_UP: usize = 512;
+
 /// The largest total of the files that commands name, in bytes.
 const TOTAL: u64 = 256 << 20;
 
@@ -237,6 +240,9 @@ pub(crate) fn inspect(
         inspected.files.extend(found.follow_links(&mut power));
         let files = found.files(&power.command)?;
         found.mark_files(&mut power, &files);
+        if std::mem::take(&mut found.is_over) {
+            mark(&mut power, Danger::Computed);
+        }
         inspected.files.extend(files.iter().filter_map(Named::entry));
         inspected.powers.push(Shown { power, files });
     }
@@ -277,12 +283,14 @@ struct Finder<'a> {
     /// The team's own program, which a trusted command builds anew.
     own: Option<&'a String>,
     total: u64,
+    /// True if a folder that a command runs from is too large to be checked.
+    is_over: bool,
 }
 
 impl<'a> Finder<'a> {
     fn new(project: &'a Project, workflow: &'a Workflow, folder: &'a Path) -> Self {
         let own = workflow.own.as_ref().map(|own| &own.program);
-        Finder { project, folder, own, total: 0 }
+        Finder { project, folder, own, total: 0, is_over: false }
     }
 
     fn files(&mut self, command: &[String]) -> Result<Vec<Named>, Failure> {
@@ -299,7 +307,63 @@ impl<'a> Finder<'a> {
             };
             files.push(Named { path: word, sha256 });
         }
+        for word in command::lookups(command) {
+            let path = self.folder.join(&word);
+            let real = |path: &Path| std::fs::canonicalize(path).ok();
+            let (Some(here), Some(around)) = (real(self.folder), path.parent().and_then(real))
+            else {
+                continue;
+            };
+            // The project itself is no folder to run from: the command is marked instead.
+            let is_whole = real(&path).is_some_and(|path| here.starts_with(path));
+            if path.is_file() || is_whole || !around.starts_with(&here) {
+                continue;
+            }
+            let mut found = self.looked_up(&path);
+            found.sort();
+            for inner in found {
+                let name = inner.strip_prefix(self.folder).unwrap_or(&inner);
+                let name = name.to_string_lossy().into_owned();
+                if !files.iter().any(|file| file.path == name) {
+                    let sha256 = Some(self.hash(&inner)?);
+                    files.push(Named { path: name, sha256 });
+                }
+            }
+        }
         Ok(files)
+    }
+
+    /// Lists the files that a program can find by the name of a folder, or of a file without its
+    /// ending.
+    fn looked_up(&mut self, path: &Path) -> Vec<PathBuf> {
+        let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut found = Vec::new();
+        if !path.is_dir() {
+            let siblings = path.parent().into_iter().flat_map(entries).map(|entry| entry.path());
+            let is_it = |it: &PathBuf| it.file_stem() == path.file_name() && it.is_file();
+            found.extend(siblings.filter(is_it).filter(|it| stafette_disk::is_regular(it)));
+            return found;
+        }
+        let mut folders = vec![path.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in entries(&folder) {
+                let (path, kind) = (entry.path(), entry.file_type());
+                match kind {
+                    // Python makes them anew from what is checked.
+                    Ok(kind) if kind.is_dir() && entry.file_name() == "__pycache__" => {}
+                    Ok(kind) if kind.is_dir() => folders.push(path),
+                    _ if found.len() < MOST_LOOKED_UP && stafette_disk::is_regular(&path) => {
+                        found.push(path);
+                    }
+                    _ => self.is_over = true,
+                }
+            }
+            if found.len() == MOST_LOOKED_UP || folders.len() > MOST_LOOKED_UP {
+                self.is_over = true;
+                break;
+            }
+        }
+        found
     }
 
     fn hash(&mut self, path: &Path) -> Result<String, Failure> {

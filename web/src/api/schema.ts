@@ -5745,6 +5745,8 @@ export interface components {
              *     check if empty.
              */
             validate?: string[];
+            /** @description The environment variables that it may see, besides the harmless ones. */
+            env?: string[];
             /**
              * @description The time limit for that command.
              * @default 600000
@@ -5791,6 +5793,8 @@ export interface components {
             prove_timeout: components["schemas"]["Millis"];
             /** @description The command that runs it as long as the daemon runs; nothing is started if empty. */
             start?: string[];
+            /** @description The environment variables that these commands may see, besides the harmless ones. */
+            env?: string[];
             /**
              * @description The time that a new version has to stay up before it counts as started.
              * @default 2000

@@ -16,13 +16,14 @@ const WORKFLOW: &str = "stafette.toml";
 const PROFILES: &str = "profiles/";
 
 /// Files and folders that can make agents start programs, anywhere in the project.
-const LEVERS: [&str; 26] = [
+const LEVERS: [&str; 28] = [
     ".agents",
     ".aider.conf.yml",
     ".amazonq",
     ".amp",
     ".augment",
     ".claude",
+    ".claude-plugin",
     ".codex",
     ".continue",
     ".crush",
@@ -36,6 +37,7 @@ const LEVERS: [&str; 26] = [
     ".kiro",
     ".mcp.json",
     ".opencode",
+    ".openhands",
     ".qwen",
     ".roo",
     ".trae",
@@ -46,7 +48,7 @@ const LEVERS: [&str; 26] = [
 ];
 
 /// Files and folders that tell agents what to do, anywhere in the project.
-const INSTRUCTIONS: [&str; 17] = [
+const INSTRUCTIONS: [&str; 18] = [
     ".augment-guidelines",
     ".clinerules",
     ".cursorrules",
@@ -63,12 +65,13 @@ const INSTRUCTIONS: [&str; 17] = [
     "crush.md",
     "gemini.md",
     "qwen.md",
+    "skill.md",
     "warp.md",
 ];
 
 /// Files and folders from which shells, editors and hooks of git start programs that nobody has asked
 /// for, anywhere in the project. A `*` matches any part of a name.
-const STARTERS: [&str; 28] = [
+const STARTERS: [&str; 31] = [
     "*.code-workspace",
     ".autoenv",
     ".autoenv.zsh",
@@ -83,20 +86,23 @@ const STARTERS: [&str; 28] = [
     ".husky",
     ".huskyrc*",
     ".idea",
-    ".lefthook.yml",
+    ".lefthook*",
     ".lintstagedrc*",
     ".lvimrc",
-    ".mise.toml",
+    ".mise",
+    ".mise*.toml",
     ".nvim.lua",
     ".nvimrc",
+    ".overcommit.yml",
     ".pre-commit-config.yaml",
     ".pre-commit-hooks.yaml",
+    ".simple-git-hooks.*",
     ".vimrc",
     ".vscode",
     ".zed",
-    "lefthook.yaml",
-    "lefthook.yml",
-    "mise.toml",
+    "lefthook*",
+    "mise*.toml",
+    "simple-git-hooks.*",
 ];
 
 /// Files and folders that tell continuous integration what to run, anywhere in the project. A `*`
@@ -124,12 +130,17 @@ const INTEGRATION: [&str; 18] = [
 
 /// Files and folders that other tools obey, anywhere in the project: builds and containers. A `*`
 /// matches any part of a name.
-const TOOLS: [&str; 50] = [
+const TOOLS: [&str; 76] = [
+    "*.cmake",
     "*.dockerfile",
+    "*.gradle",
+    "*.gradle.kts",
     "*.mk",
+    ".babelrc*",
     ".bazelrc",
     ".bazelversion",
     ".cargo",
+    ".eslintrc*",
     ".gitattributes",
     ".gitmodules",
     ".justfile",
@@ -137,56 +148,103 @@ const TOOLS: [&str; 50] = [
     ".npmrc",
     ".pnp.cjs",
     ".pnpmfile.cjs",
+    ".prettierrc*",
     ".tool-versions",
     ".yarn",
     ".yarnrc",
     ".yarnrc.yml",
+    "babel.config.*",
     "build.rs",
+    "build.sbt",
     "bunfig.toml",
+    "cmakelists.txt",
     "compose.*.yaml",
     "compose.*.yml",
     "compose.yaml",
     "compose.yml",
+    "conftest.py",
     "containerfile*",
+    "cypress.config.*",
     "docker-bake.*",
     "docker-compose*",
     "dockerfile*",
     "earthfile",
+    "eslint.config.*",
     "flake.nix",
     "gnumakefile",
     "gradle-wrapper.jar",
     "gradle-wrapper.properties",
     "gradlew",
     "gradlew.bat",
+    "gruntfile*",
+    "gulpfile*",
+    "jest.config.*",
     "justfile",
+    "karma.conf.*",
     "makefile",
+    "meson.build",
     "mvnw",
     "mvnw.cmd",
+    "next.config.*",
     "noxfile.py",
+    "playwright.config.*",
+    "postcss.config.*",
+    "prettier.config.*",
     "procfile",
+    "rakefile*",
+    "rollup.config.*",
     "rust-toolchain",
     "rust-toolchain.toml",
+    "setup.py",
     "shell.nix",
     "sitecustomize.py",
     "skaffold.yaml",
-    "taskfile.yaml",
-    "taskfile.yml",
+    "taskfile*",
     "tiltfile",
     "tox.ini",
     "usercustomize.py",
     "vagrantfile",
+    "vite.config.*",
+    "vitest.config.*",
+    "webpack.config.*",
 ];
 
 /// Folders of continuous integration inside of folders that also hold other things.
-pub const AUTOMATION: [&str; 8] = [
+pub const AUTOMATION: [&str; 10] = [
+    ".config/mise",
+    ".forgejo/workflows",
+    ".gitea/workflows",
     ".github/actions",
+    ".github/agents",
+    ".github/chatmodes",
     ".github/instructions",
     ".github/prompts",
     ".github/workflows",
-    ".gitea/workflows",
-    ".forgejo/workflows",
     ".gitlab/ci",
-    ".config/mise",
+];
+
+/// Hooks of git, which `core.hooksPath` lets stand in any folder.
+const HOOKS: [&str; 20] = [
+    "applypatch-msg",
+    "commit-msg",
+    "fsmonitor-watchman",
+    "post-applypatch",
+    "post-checkout",
+    "post-commit",
+    "post-merge",
+    "post-receive",
+    "post-rewrite",
+    "post-update",
+    "pre-applypatch",
+    "pre-auto-gc",
+    "pre-commit",
+    "pre-merge-commit",
+    "pre-push",
+    "pre-rebase",
+    "pre-receive",
+    "prepare-commit-msg",
+    "push-to-checkout",
+    "reference-transaction",
 ];
 
 /// Programs and the files that tell them what to do, although the command does not name them.
@@ -242,7 +300,10 @@ pub(super) fn judges(file: &FilePath, rules: &ChangeRules) -> bool {
     let name = folded(file.name());
     let programs = command::mentions(&rules.validate).programs;
     let mut implied = IMPLIED.iter().filter(|(program, _)| programs.contains(*program));
-    implied.any(|(_, files)| files.contains(&name.as_str())) || runs(&rules.validate, file)
+    let text = folded(file.as_str());
+    implied.any(|(_, files)| files.contains(&name.as_str()))
+        || runs(&rules.validate, file)
+        || looked_up(&rules.validate).iter().any(|word| names(word, &text))
 }
 
 /// True if the command runs the file, which it names. What it only looks at is judged, and judges
@@ -264,6 +325,7 @@ pub(super) fn steers(file: &FilePath, rules: &ChangeRules) -> bool {
             || INSTRUCTIONS.contains(&name)
             || STARTERS
                 .iter()
+                .chain(&HOOKS)
                 .chain(&INTEGRATION)
                 .chain(&TOOLS)
                 .any(|pattern| is_like(name, pattern))
@@ -271,7 +333,11 @@ pub(super) fn steers(file: &FilePath, rules: &ChangeRules) -> bool {
     let within = |folder: &str| {
         text.starts_with(&format!("{folder}/")) || text.contains(&format!("/{folder}/"))
     };
-    text.split('/').any(known)
+    let parts: Vec<&str> = text.split('/').collect();
+    // Plugins of agents bring hooks along.
+    let is_plugin = |three: &[&str]| three[0] == "plugins" && three[2] == "hooks";
+    parts.iter().any(|name| known(name))
+        || parts.windows(3).any(is_plugin)
         || AUTOMATION.iter().any(|folder| within(folder))
         || rules.named.iter().any(|word| names(word, &text))
 }
@@ -286,8 +352,16 @@ pub(super) fn is_like(name: &str, pattern: &str) -> bool {
     }
 }
 
-/// True if a folded word of a command names the folded path. An absolute one may lead here.
+/// True if a folded word of a command names the folded path. An absolute one may lead here. A `/` at
+/// its end stands for all that is in a folder, and `.*` for any ending.
 fn names(word: &str, path: &str) -> bool {
+    if let Some(stem) = word.strip_suffix(".*") {
+        let ending = path.strip_prefix(stem).and_then(|rest| rest.strip_prefix('.'));
+        return ending.is_some_and(|ending| !ending.contains('/'));
+    }
+    if word.ends_with('/') {
+        return path.starts_with(word);
+    }
     match word.strip_prefix('/') {
         Some(inner) => inner == path || inner.ends_with(&format!("/{path}")),
         None => word == path,
@@ -337,7 +411,17 @@ impl Workflow {
 
 /// Lists every path that a command names, folded.
 fn all_files(command: &[String]) -> Vec<String> {
-    command::mentions(command).files.iter().map(|file| folded_path(&file.path)).collect()
+    let mentions = command::mentions(command);
+    let files = mentions.files.iter().map(|file| folded_path(&file.path));
+    files.chain(looked_up(command)).collect()
+}
+
+/// Lists what a command can run by the names that its program looks up, as [`names`] reads it. One
+/// that runs the project's own folder is marked for the person who trusts it.
+fn looked_up(command: &[String]) -> Vec<String> {
+    let names = command::lookups(command).into_iter().map(|name| folded_path(&name));
+    let names = names.filter(|name| !name.is_empty());
+    names.flat_map(|name| [format!("{name}/"), format!("{name}.*")]).collect()
 }
 
 /// Returns a path in its normal form, folded.
@@ -413,10 +497,41 @@ mod tests {
             ".yarn/releases/y.cjs",
             "gradlew",
             "bunfig.toml",
+            "hooks/pre-commit",
+            ".lefthook.yaml",
+            "lefthook-local.yml",
+            ".simple-git-hooks.json",
+            "simple-git-hooks.cjs",
+            ".overcommit.yml",
+            "mise.local.toml",
+            ".github/agents/x.md",
+            ".github/chatmodes/x.chatmode.md",
+            ".openhands/setup.sh",
+            ".claude-plugin/plugin.json",
+            "plugins/x/hooks/hooks.json",
+            "skills/x/SKILL.md",
+            "tests/conftest.py",
+            "jest.config.ts",
+            "eslint.config.mjs",
+            ".eslintrc.js",
+            "vite.config.ts",
+            "webpack.config.js",
+            "Rakefile",
+            "CMakeLists.txt",
+            "noxfile.py",
+            "tox.ini",
+            "gradle/shared.gradle",
+            "Taskfile.yaml",
         ] {
             assert_eq!(kinds(file, &rules), [GateKind::Steering], "{file}");
         }
-        for file in ["src/main.rs", "README.md", ".github/ISSUE_TEMPLATE.md", "docs/makefiles.md"] {
+        for file in [
+            "src/main.rs",
+            "README.md",
+            ".github/ISSUE_TEMPLATE.md",
+            "docs/makefiles.md",
+            "src/hooks/use.ts",
+        ] {
             assert_eq!(kinds(file, &rules), [], "{file}");
         }
         assert_eq!(kinds("profiles/claude.toml", &rules), [GateKind::OwnLogic]);
@@ -449,6 +564,22 @@ mod tests {
         ] {
             assert_eq!(kinds(file, &validation(command)), [], "{command:?} {file}");
         }
+    }
+
+    #[test]
+    fn s4_07_what_an_interpreter_looks_up_needs_a_person() {
+        for (command, file) in [
+            (&["node", "q"][..], "q.mjs"),
+            (&["node", "q"], "q/index.js"),
+            (&["python3", "-m", "pkg"], "pkg/deep/a.py"),
+            (&["ruby", "-r./b", "-e1"], "b.rb"),
+        ] {
+            assert_eq!(kinds(file, &validation(command)), [GateKind::Validation], "{command:?}");
+            let named = all_files(&command.iter().map(ToString::to_string).collect::<Vec<_>>());
+            let rules = ChangeRules { named, ..ChangeRules::default() };
+            assert_eq!(kinds(file, &rules), [GateKind::Steering], "{command:?}");
+        }
+        assert_eq!(kinds("other/q.js", &validation(&["node", "q"])), []);
     }
 
     #[test]

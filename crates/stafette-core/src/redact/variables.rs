@@ -4,9 +4,20 @@ use super::Variables;
 use crate::Workflow;
 
 impl Workflow {
-    /// Returns the names of the variables that the workflow gives to agents, hooks and servers.
+    /// Returns the names of the variables that the workflow gives to agents, commands and servers.
     pub fn variables(&self) -> Variables<'_> {
-        let Workflow { agents, hooks, knowledge, notify, store, telemetry, triggers, .. } = self;
+        let Workflow {
+            agents,
+            changes,
+            hooks,
+            knowledge,
+            notify,
+            own,
+            store,
+            telemetry,
+            triggers,
+            ..
+        } = self;
         let mut passed: Vec<&str> = Vec::new();
         let mut secret: Vec<&str> = Vec::new();
         for agent in agents.values() {
@@ -14,6 +25,8 @@ impl Workflow {
             secret.extend(agent.bearer.as_deref());
         }
         passed.extend(hooks.iter().flat_map(|hook| &hook.env).map(String::as_str));
+        let own = own.iter().flat_map(|own| &own.env);
+        passed.extend(changes.env.iter().chain(own).map(String::as_str));
         secret.extend(triggers.iter().filter_map(|trigger| trigger.secret_env.as_deref()));
         secret.extend(telemetry.headers.values().map(String::as_str));
         secret.extend(store.url_env.as_deref());

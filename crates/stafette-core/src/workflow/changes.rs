@@ -15,6 +15,9 @@ pub struct ChangeRules {
     /// check if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub validate: Vec<String>,
+    /// The environment variables that it may see, besides the harmless ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
     /// The time limit for that command.
     pub timeout: Millis,
     /// True if applied changes are committed, with the previous state of the touched files in a
@@ -40,6 +43,7 @@ impl Default for ChangeRules {
     fn default() -> Self {
         ChangeRules {
             validate: Vec::new(),
+            env: Vec::new(),
             timeout: Millis::minutes(10),
             commit: true,
             ask_always: false,

@@ -24,6 +24,9 @@ pub struct Own {
     /// The command that runs it as long as the daemon runs; nothing is started if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub start: Vec<String>,
+    /// The environment variables that these commands may see, besides the harmless ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
     /// The time that a new version has to stay up before it counts as started.
     #[serde(default = "two_seconds")]
     pub settle: Millis,

@@ -1,25 +1,32 @@
 //! Hostile requests over a real socket: what a browser, or a program that plays one, can send.
 
+use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::routing::get;
+use futures_util::stream;
 use stafette_engine::Scope;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{Door, Guard, guard};
+use super::{Credential, Door, Guard, guard};
 use crate::clock::now;
 use crate::launch::Launches;
 use crate::principal::Principal;
+use crate::stream::pour;
 use crate::tokens::Tokens;
 
 /// A guarded listener, with a handler that counts the requests that get through.
 struct Front {
     address: SocketAddr,
     passed: Arc<AtomicUsize>,
+    tokens: Arc<Tokens>,
     words: Vec<(&'static str, String)>,
     _folder: tempfile::TempDir,
 }
@@ -44,15 +51,21 @@ impl Front {
         ];
         let passed = Arc::new(AtomicUsize::new(0));
         let counter = passed.clone();
-        let behind = Router::new().fallback(async move |principal: Principal| {
+        let live = async |upgrade: WebSocketUpgrade, credential: Credential| {
+            upgrade.on_upgrade(|socket| pour(socket, stream::pending(), credential))
+        };
+        let lines = async || Body::from_stream(stream::pending::<Result<String, Infallible>>());
+        let behind = Router::new().route("/v1/events/live", get(live)).route("/mcp", get(lines));
+        let behind = behind.fallback(async move |principal: Principal| {
             counter.fetch_add(1, Ordering::SeqCst);
             format!("{} is in", principal.name)
         });
-        let guarding = Arc::new(Guard::new(&door, Arc::new(tokens), Arc::new(launches)));
+        let tokens = Arc::new(tokens);
+        let guarding = Arc::new(Guard::new(&door, tokens.clone(), Arc::new(launches)));
         let asked = axum::middleware::from_fn_with_state(guarding, guard);
         let router = Router::new().fallback_service(behind).layer(asked);
         tokio::spawn(crate::serve::port(listener, None, router));
-        Front { address, passed, words, _folder: folder }
+        Front { address, passed, tokens, words, _folder: folder }
     }
 
     /// Sends lines as they are, with `{PORT}` and the like filled in, and returns the whole
@@ -346,4 +359,38 @@ async fn whoever_keeps_being_refused_has_to_wait_and_others_do_not() {
     }
     assert!(refused > 100, "{refused}");
     assert!(front.send(&[GET, HOST, TOKEN], "").await.contains("act is in"));
+}
+
+/// Opens a stream with a token, has it end, and returns all that came after the head of the answer.
+async fn outlived(path: &str, token: &str, front: &Front, end: impl FnOnce()) -> Vec<u8> {
+    let host = format!("Host: 127.0.0.1:{}", front.address.port());
+    let head = format!("GET {path} HTTP/1.1\r\n{host}\r\nAuthorization: Bearer {token}\r\n");
+    let asks = match path {
+        "/mcp" => format!("{head}Connection: close\r\n\r\n"),
+        _ => format!("{head}Connection: Upgrade\r\n{UPGRADE}\r\n\r\n"),
+    };
+    let mut stream = TcpStream::connect(front.address).await.expect("a connection");
+    stream.write_all(asks.as_bytes()).await.expect("sent");
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        answer.push(stream.read_u8().await.expect("an answer"));
+    }
+    end();
+    let mut rest = Vec::new();
+    let all = tokio::time::timeout(Duration::from_secs(120), stream.read_to_end(&mut rest)).await;
+    all.expect("it ends with its token").expect("read");
+    rest
+}
+
+#[tokio::test]
+async fn b_21_no_stream_outlives_the_token_that_it_was_opened_with() {
+    let front = Front::open().await;
+    for path in ["/v1/events/live", "/mcp"] {
+        let made = front.tokens.create(now(), "revoked", Scope::Admin, None).expect("made");
+        let revoke = || front.tokens.revoke("revoked").expect("revoked");
+        let rest = outlived(path, &made.token, &front, revoke).await;
+        // A close frame with the code 1008.
+        let closes = rest.windows(4).any(|four| four[0] == 0x88 && four[2..] == [0x03, 0xf0]);
+        assert_eq!(closes, path != "/mcp", "{rest:?}");
+    }
 }

@@ -21,6 +21,15 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How often the runtime gets to read what has arrived before a connection is sent away.
 const LOOKS: u32 = 3;
 
+/// Where a connection comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Origin {
+    /// Another end on TCP.
+    Address(IpAddr),
+    /// A process on this machine, if the system tells which.
+    Process(Option<i32>),
+}
+
 /// The strangers at one listener.
 #[derive(Debug)]
 pub(super) struct Strangers {
@@ -48,7 +57,7 @@ impl Here {
 /// A connection that waits to be known.
 #[derive(Debug)]
 struct Waiting {
-    ip: IpAddr,
+    origin: Origin,
     since: Instant,
     leave: Arc<Notify>,
 }
@@ -61,7 +70,7 @@ impl Strangers {
 
     /// Lets a connection in. If there is no room, another one is sent away as soon as one of them had
     /// its time.
-    pub(super) async fn admit(&mut self, ip: IpAddr) -> Stranger {
+    pub(super) async fn admit(&mut self, origin: Origin) -> Stranger {
         let mut looked = None;
         while let Some((id, since)) = self.in_the_way() {
             let until = since + self.grace;
@@ -82,7 +91,7 @@ impl Strangers {
         }
         let (id, leave) = (self.next, Arc::new(Notify::new()));
         self.next += 1;
-        let waiting = Waiting { ip, since: Instant::now(), leave: leave.clone() };
+        let waiting = Waiting { origin, since: Instant::now(), leave: leave.clone() };
         lock(&self.here.waiting).insert(id, waiting);
         let (here, room) = (self.here.clone(), self.known.clone());
         Stranger(Arc::new(Inner { id, here, leave, room, place: Mutex::default() }))
@@ -97,10 +106,10 @@ impl Strangers {
 
 /// The oldest connection of the peer that has most of them, and when it came.
 fn in_the_way(waiting: &BTreeMap<u64, Waiting>) -> Option<(u64, Instant)> {
-    let mut counts: HashMap<IpAddr, usize> = HashMap::new();
-    waiting.values().for_each(|one| *counts.entry(one.ip).or_default() += 1);
-    let (busiest, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-    let (id, oldest) = waiting.iter().find(|(_, one)| one.ip == busiest)?;
+    let mut counts: HashMap<Origin, usize> = HashMap::new();
+    waiting.values().for_each(|one| *counts.entry(one.origin).or_default() += 1);
+    let most = counts.values().copied().max()?;
+    let (id, oldest) = waiting.iter().find(|(_, one)| counts[&one.origin] == most)?;
     Some((*id, oldest.since))
 }
 
@@ -164,17 +173,18 @@ mod tests {
         sent_away.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
     }
 
-    async fn admit(door: &mut Strangers, ip: IpAddr, count: usize) -> Vec<Stranger> {
+    async fn admit(door: &mut Strangers, origin: Origin, count: usize) -> Vec<Stranger> {
         let mut admitted = Vec::new();
         for _ in 0..count {
-            admitted.push(door.admit(ip).await);
+            admitted.push(door.admit(origin).await);
         }
         admitted
     }
 
     #[tokio::test]
     async fn b_20_there_is_always_room_for_one_more_and_the_busiest_peer_makes_it() {
-        let (slow, other) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let (slow, other) = ([127, 0, 0, 1], [10, 0, 0, 2]);
+        let (slow, other) = (Origin::Address(slow.into()), Origin::Address(other.into()));
         let mut door = Strangers { grace: Duration::ZERO, ..Strangers::new() };
         let known = door.admit(slow).await;
         known.is_known();
@@ -191,8 +201,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn b_20_of_processes_that_have_one_each_the_oldest_makes_way() {
+        let mut door = Strangers { grace: Duration::ZERO, ..Strangers::new() };
+        let mut crowd = Vec::new();
+        for pid in 0..256 {
+            crowd.push(door.admit(Origin::Process(Some(pid))).await);
+        }
+        let person = door.admit(Origin::Process(Some(1000))).await;
+        assert!(has_to_go(&crowd[0]) && !has_to_go(&person));
+    }
+
+    #[tokio::test]
     async fn b_18_who_is_heard_only_when_it_has_to_go_stays() {
-        let ip = IpAddr::from([127, 0, 0, 1]);
+        let ip = Origin::Address([127, 0, 0, 1].into());
         let mut door = Strangers { grace: Duration::ZERO, ..Strangers::new() };
         let crowd = admit(&mut door, ip, MOST + 2).await;
         // Their requests have been sent, and the first is read now.
@@ -202,7 +223,7 @@ mod tests {
 
     #[tokio::test]
     async fn b_18_of_a_crowd_that_comes_at_once_nobody_is_sent_away_unheard() {
-        let ip = IpAddr::from([127, 0, 0, 1]);
+        let ip = Origin::Address([127, 0, 0, 1].into());
         let mut door = Strangers::new();
         let crowd = admit(&mut door, ip, MOST).await;
         let one_more = {

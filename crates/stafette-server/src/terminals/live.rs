@@ -16,9 +16,10 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::{Glance, Place, TheTerminal};
+use crate::guard::Credential;
 use crate::principal::Principal;
 use crate::request::{Asked, Named};
-use crate::stream::PROTOCOL;
+use crate::stream::{PROTOCOL, expired};
 use crate::{Edge, Problem};
 
 /// Maximum size of a client message, in bytes.
@@ -115,6 +116,7 @@ fn some() -> usize {
 pub(super) async fn live(
     State(edge): State<Edge>,
     principal: Principal,
+    credential: Credential,
     Named(place): Named<TheTerminal>,
     Asked(manner): Asked<Manner>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
@@ -130,7 +132,7 @@ pub(super) async fn live(
     })?;
     let upgrade =
         upgrade.protocols([PROTOCOL]).max_message_size(MESSAGE_LIMIT).max_frame_size(MESSAGE_LIMIT);
-    Ok(upgrade.on_upgrade(move |socket| Viewer::new(place, manner).attend(socket)))
+    Ok(upgrade.on_upgrade(move |socket| Viewer::new(place, manner).attend(socket, credential)))
 }
 
 /// One client and the terminal that it watches.
@@ -157,12 +159,15 @@ impl Viewer {
         Viewer { place, manner, known: None, resized: None, keys, queue: Some(queue) }
     }
 
-    async fn attend(mut self, mut socket: WebSocket) {
+    async fn attend(mut self, mut socket: WebSocket, credential: Credential) {
         let typist = self
             .queue
             .take()
             .map(|queue| tokio::spawn(type_in(self.place.terminal.clone(), queue)));
-        let last = self.show(&mut socket).await;
+        let last = tokio::select! {
+            last = self.show(&mut socket) => last,
+            () = credential.ended() => Some(expired()),
+        };
         // Fails if the client is gone, which does not matter.
         let _ = timeout(PATIENCE, socket.send(Message::Close(last))).await;
         self.give_size_back().await;

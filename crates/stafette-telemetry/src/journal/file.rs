@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use stafette_core::clean;
 
 use crate::rotation::{Rotation, numbered, open};
 
@@ -58,7 +59,7 @@ impl Journal {
         }
         let mut text = String::new();
         for line in lines {
-            text.push_str(&line.to_string());
+            text.push_str(&clean::json(line.to_string()));
             text.push('\n');
         }
         if self.rotation.is_due(self.bytes, text.len() as u64) {
@@ -153,6 +154,18 @@ mod tests {
             journal.write(5, &[line(5, "b"), line(5, "c")]).expect("written");
         }
         assert_eq!(words(&path), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn b_17_characters_that_steer_a_terminal_are_written_as_escapes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("events.jsonl");
+        let said = "\u{9b}2J \u{7f} \u{202e} ü";
+        let mut journal = Journal::open(&path, Rotation::default()).expect("opened");
+        journal.write(1, &[line(1, said)]).expect("written");
+        let text = fs::read_to_string(&path).expect("a file");
+        assert!(text.contains("\\u009b2J \\u007f \\u202e ü"), "{text}");
+        assert_eq!(words(&path), [said], "it means the same");
     }
 
     #[test]

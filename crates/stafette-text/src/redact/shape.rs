@@ -1,7 +1,7 @@
 //! How secrets are found: tokens of a known shape, and what only its surroundings give away.
 
-use super::LONGEST_KEY;
 use super::shapes::{self, SHAPES, Shape};
+use super::{LONGEST_KEY, place};
 
 /// The maximum length of a name suffix that is inspected.
 const LONGEST_NAME: usize = 32;
@@ -48,7 +48,7 @@ impl Class {
         byte.is_ascii_alphanumeric() || more.contains(&byte)
     }
 
-    fn count(self, bytes: &[u8]) -> usize {
+    pub(super) fn count(self, bytes: &[u8]) -> usize {
         bytes.iter().take_while(|byte| self.has(**byte)).count()
     }
 }
@@ -120,7 +120,7 @@ impl Drop {
 }
 
 fn is_key_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"+/=-:,.\\ \t\r\n".contains(&byte)
+    byte.is_ascii_alphanumeric() || b"+/=-:,.\\ \t\r\n>|".contains(&byte)
 }
 
 /// A secret that begins here: its kind, the prefix that stays, and the extent of the removal.
@@ -136,6 +136,8 @@ pub(super) struct Match {
 pub(super) enum Verdict {
     Plain,
     Secret(Match),
+    /// A secret begins after the bytes that it keeps, which are inspected themselves.
+    Later(Match),
 }
 
 impl Verdict {
@@ -230,7 +232,7 @@ impl Before {
         self.last = bytes.last().copied();
     }
 
-    fn name(&self) -> Option<&[u8]> {
+    pub(super) fn name(&self) -> Option<&[u8]> {
         self.is_near.then_some(self.name.as_slice())
     }
 }
@@ -259,7 +261,7 @@ const fn hash(first: u8, second: u8, third: u8) -> usize {
 impl Starts {
     const KNOWN: Starts = {
         let mut starts = Starts { first: [false; 256], threes: [0; THREES / 64] };
-        let special = b":=-.[\\Q\x1b";
+        let special = b":=-.[\\Q\x1b>";
         let mut at = 0;
         while at < special.len() {
             starts.first[special[at] as usize] = true;
@@ -271,6 +273,11 @@ impl Starts {
             at += 1;
         }
         starts.add(JWT);
+        at = 0;
+        while at < place::BEGINNINGS.len() {
+            starts.add(place::BEGINNINGS[at]);
+            at += 1;
+        }
         at = 0;
         while at < SCHEMES.len() {
             starts.add(SCHEMES[at]);
@@ -314,7 +321,9 @@ impl Starts {
 
     fn is_notable(&self, bytes: &[u8]) -> bool {
         match bytes {
-            [b':' | b'=' | b'\\' | 0x1b, ..] | [b'Q', b'~', ..] | [b'-', b'-' | b'u', ..] => true,
+            [b':' | b'=' | b'>' | b'\\' | 0x1b, ..]
+            | [b'Q', b'~', ..]
+            | [b'-', b'-' | b'u', ..] => true,
             [b'[', second, ..] if *second == MARK[1] => true,
             [b'.', ..] if bytes.get(7) == Some(&b'.') => true,
             _ => self.has(bytes),
@@ -365,7 +374,16 @@ pub(super) fn look(before: &Before, window: &[u8], is_apart: bool) -> Verdict {
         }
         _ => None,
     };
-    found.map_or(Verdict::Plain, Verdict::Secret)
+    let later = || match first {
+        b':' => place::field(before, window),
+        b'>' => place::element(before, window),
+        byte if is_word(*byte) && KNOWN.has(window) && !before.last.is_some_and(is_word) => {
+            place::begins(window)
+        }
+        _ => None,
+    };
+    let later = || later().map_or(Verdict::Plain, Verdict::Later);
+    found.map_or_else(later, Verdict::Secret)
 }
 
 /// Matches a token of a known shape.
@@ -586,7 +604,11 @@ fn assignment(before: &Before, window: &[u8]) -> Option<Match> {
         Some(_) if escape == 0 => {
             let rest = &window[start..];
             let length = Class::Bare.count(rest);
-            let is_code = matches!(rest.get(length), Some(b'(' | b'[' | b'<' | b'{' | b'\\'));
+            let is_code = match rest.get(length) {
+                // In a quoted text, the end of a line.
+                Some(b'\\') => !matches!(rest.get(length + 1), Some(b'n' | b'r' | b't')),
+                after => matches!(after, Some(b'(' | b'[' | b'<' | b'{')),
+            };
             let value = &rest[..length];
             let fits =
                 if is_variable && start == 1 { is_plain_value(value) } else { is_mixed(value) };
@@ -611,8 +633,13 @@ fn is_quoted_secret(value: &[u8]) -> bool {
     !is_marked && !has_blank && is_mixed(value)
 }
 
+/// True if a text names a secret, such as a variable does.
+pub(super) fn is_named_secret(name: &[u8]) -> bool {
+    is_secret_name(name) || is_variable(name)
+}
+
 /// True if it is neither a word nor a number.
-fn is_mixed(value: &[u8]) -> bool {
+pub(super) fn is_mixed(value: &[u8]) -> bool {
     is_plain_value(value)
         && value.iter().any(u8::is_ascii_digit)
         && value.iter().any(u8::is_ascii_alphabetic)

@@ -225,6 +225,8 @@ impl Sink<'_> {
 struct Scan {
     before: Before,
     dropping: Option<Drop>,
+    /// A secret further on, after as many bytes as it keeps.
+    later: Option<Match>,
     found: usize,
 }
 
@@ -241,19 +243,24 @@ impl Scan {
                     0 => self.dropping = None,
                     dropped => {
                         sink.drop(dropped);
-                        at += dropped;
+                        at += self.passed(dropped);
                     }
                 }
                 continue;
             }
+            let left = self.later.map_or(usize::MAX, |later| later.keep);
+            if let Some(Match { kind, drop, .. }) = self.later.take_if(|_| left == 0) {
+                self.begin(kind, drop, sink);
+                continue;
+            }
             let plain = match self.before.is_within_text() {
-                true => by.starts.skip(rest, until - at),
+                true => by.starts.skip(rest, left.min(until - at)),
                 false => 0,
             };
             if plain > 0 {
                 sink.keep(&rest[..plain]);
                 self.before.passed_all(&rest[..plain]);
-                at += plain;
+                at += self.passed(plain);
                 continue;
             }
             if let Some(length) = shape::mark(window) {
@@ -261,7 +268,7 @@ impl Scan {
                 // are.
                 sink.keep(&rest[..length]);
                 self.before = Before::after_mark();
-                at += length;
+                at += self.passed(length);
                 continue;
             }
             let verdict = match by.exact(window) {
@@ -269,23 +276,36 @@ impl Scan {
                 None => shape::look(&self.before, window, sink.aside.is_here()),
             };
             match verdict {
-                Verdict::Plain => {
+                Verdict::Later(found) if self.later.is_none() => self.later = Some(found),
+                Verdict::Plain | Verdict::Later(_) => {
                     sink.keep(&rest[..1]);
                     self.before.passed(rest[0]);
-                    at += 1;
+                    at += self.passed(1);
                 }
                 Verdict::Secret(Match { kind, keep, drop }) => {
                     sink.keep(&rest[..keep]);
-                    sink.mark(kind);
-                    // The text after a mark is judged in its final position, so that a second pass
-                    // over the outcome finds nothing more.
-                    self.before = Before::after_mark();
-                    self.dropping = Some(drop);
-                    self.found += 1;
-                    at += keep;
+                    at += self.passed(keep);
+                    self.begin(kind, drop, sink);
                 }
             }
         }
         at
+    }
+
+    fn begin(&mut self, kind: &str, drop: Drop, sink: &mut Sink<'_>) {
+        sink.mark(kind);
+        // The text after a mark is judged in its final position, so that a second pass over the
+        // outcome finds nothing more.
+        self.before = Before::after_mark();
+        self.dropping = Some(drop);
+        self.found += 1;
+    }
+
+    /// Notes that this many bytes are decided. A secret that began among them was part of another.
+    fn passed(&mut self, count: usize) -> usize {
+        self.later = self
+            .later
+            .and_then(|later| Some(Match { keep: later.keep.checked_sub(count)?, ..later }));
+        count
     }
 }

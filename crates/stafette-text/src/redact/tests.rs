@@ -83,6 +83,34 @@ fn b_17_what_a_name_calls_a_secret_is_taken_out() {
         ("Authorization: Bearer abcdef0123456789ABCDEF", "Authorization: Bearer [redacted:bearer]"),
         ("git clone https://me:s3cr3t@host/x", "git clone https://[redacted:url]@host/x"),
         ("postgres://u:p4ss%2Fword@db:5432/x", "postgres://[redacted:url]@db:5432/x"),
+        ("Authorization: Token Zx1Qw2Er3Ty4", "Authorization: Token [redacted:bearer]"),
+        ("Cookie: a=b; sid=Zx1Qw2Er3Ty4\nHost: x", "Cookie: [redacted:cookie]\nHost: x"),
+        ("'Set-Cookie: sid=Zx1Qw2Er3Ty4; Path=/' x", "'Set-Cookie: [redacted:cookie]' x"),
+        ("mysql -u root -pZx1Qw2Er3Ty4 db", "mysql -u root -p[redacted:option] db"),
+        ("sshpass -p Zx1Qw2Er3Ty4 ssh x", "sshpass -p [redacted:option] ssh x"),
+        ("docker login -u me -p 'Zx1Qw2Er3Ty4'", "docker login -u me -p '[redacted:option]'"),
+        ("redis-cli -a Zx1Qw2Er3Ty4 ping", "redis-cli -a [redacted:option] ping"),
+        ("<password>Zx1Qw2Er3Ty4</password>", "<password>[redacted:assignment]</password>"),
+        (
+            "machine x\n  login me\n  password Zx1Qw2Er3Ty4\n",
+            "machine x\n  login me\n  password [redacted:option]\n",
+        ),
+        ("password:\n  Zx1Qw2Er3Ty4\nx", "password:\n  [redacted:assignment]\nx"),
+        ("secret: |\n    Zx1Qw2Er3Ty4", "secret: |\n    [redacted:assignment]"),
+        (
+            "{\"value\":\"Zx1Qw2Er3Ty4\",\"name\":\"DB_PASSWORD\"}",
+            "{\"value\":\"[redacted:assignment]\",\"name\":\"DB_PASSWORD\"}",
+        ),
+        (
+            "{\"name\": \"DB_PASSWORD\", \"value\": \"Zx1Qw2Er3Ty4\"}",
+            "{\"name\": \"DB_PASSWORD\", \"value\": \"[redacted:assignment]\"}",
+        ),
+        // A line end that was escaped before.
+        (
+            "why=\"no\\naws_secret_access_key=Zx1Qw2Er3Ty4\\nDD_API_KEY=Qw2Er3Ty4Ui5\\n\"",
+            "why=\"no\\naws_secret_access_key=[redacted:assignment]\\n\
+             DD_API_KEY=[redacted:assignment]\\n\"",
+        ),
         (
             "\"{\\\"token\\\": \\\"a1b2c3d4e5\\\"}\"",
             "\"{\\\"token\\\": \\\"[redacted:assignment]\\\"}\"",
@@ -93,8 +121,28 @@ fn b_17_what_a_name_calls_a_secret_is_taken_out() {
 }
 
 #[test]
+fn b_17_keys_of_putty_and_keys_in_quotes_are_taken_out() {
+    let line = "Zx1Qw2Er3Ty4Ui5O".repeat(4);
+    let text = format!("Private-Lines: 2\n{line}\n{line}\nPrivate-MAC: 0f1e\n");
+    let kept = clean(&text);
+    assert!(kept.contains("[redacted:private_key]") && !kept.contains("Zx1Qw2"), "{kept}");
+    for quote in ["> ", "| "] {
+        let kept = clean(&key().lines().map(|line| format!("{quote}{line}\n")).collect::<String>());
+        assert!(!kept.contains("MIIE"), "{kept}");
+    }
+    let mut fields = json!({ "value": "Zx1Qw2Er3Ty4", "name": "DB_PASSWORD" });
+    Redactor::new().value(&mut fields);
+    assert_eq!(fields, json!({ "value": "[redacted:assignment]", "name": "DB_PASSWORD" }));
+}
+
+#[test]
 fn b_17_what_only_looks_like_a_secret_stays() {
     for text in [
+        "Vec<Token>fn next2(a)</",
+        "token:\n    Token2Kind,",
+        "Set-Cookie: id=a; Path=/; Expires=Wed21Oct2015",
+        "machine learning with a password of 12 letters",
+        "name: DB_PASSWORD\nother: Zx1Qw2Er3",
         "commit 6036441b1d53d326dbb7c68af977c411582e2169",
         "refs/heads/main 56983dbba9f86f56983dbba9f86f56983dbba9f8",
         "run 0198a1f2-7c3d-7e4f-8a9b-0c1d2e3f4a5b",

@@ -6,6 +6,7 @@ use serde::Serialize;
 use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus};
 
 use super::plan::Plan;
+use super::validation::Check;
 use super::{ChangeError, Changes, End, Terms, now};
 
 /// The longest subject line of a commit, in characters.
@@ -149,10 +150,10 @@ impl Changes {
         rules: &ChangeRules,
         report: &mut Report,
     ) -> Result<Vec<Vec<Change>>, ChangeError> {
+        let (command, env) = (&rules.validate, &rules.env);
         let terms = Terms {
             message: message(&actual),
-            validate: &rules.validate,
-            timeout: rules.timeout.into(),
+            check: Check { command, env, timeout: rules.timeout.into() },
             commit: rules.commit,
             emptied: None,
         };

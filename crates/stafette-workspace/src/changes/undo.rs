@@ -5,6 +5,7 @@ use std::time::Duration;
 use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus, FilePath};
 
 use super::plan::Plan;
+use super::validation::Check;
 use super::{ChangeError, Changes, End, Report, RolledBack, Terms, now};
 
 impl Changes {
@@ -41,8 +42,7 @@ impl Changes {
         emptied.sort_by_key(String::len);
         let terms = Terms {
             message: format!("Undo {}\n", names.join(", ")),
-            validate: &[],
-            timeout: Duration::ZERO,
+            check: Check { command: &[], env: &[], timeout: Duration::ZERO },
             commit: rules.commit,
             emptied: Some(emptied),
         };

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use stafette_core::redact::{Redactor, Stream};
+use stafette_core::workflow::hooks::is_passed;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
@@ -38,21 +40,28 @@ pub(crate) enum ValidationOutcome {
     Bad { why: String, output: String },
 }
 
-/// Runs the command in the project, in its own process group, which is killed afterwards.
+/// A command of the project: its words, the variables that it may see, and its time limit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Check<'a> {
+    pub(crate) command: &'a [String],
+    pub(crate) env: &'a [String],
+    pub(crate) timeout: Duration,
+}
+
+/// Runs the command in the project, in its own process group, which is killed afterwards. Its output
+/// is kept without its secrets.
 pub(crate) async fn validate(
     project: &Path,
-    command: &[String],
-    timeout: Duration,
+    Check { command, env, timeout }: Check<'_>,
+    redactor: &Redactor,
 ) -> ValidationOutcome {
     let line = command.join(" ");
     let Some((program, arguments)) = command.split_first() else { return ValidationOutcome::Good };
     let mut child = Command::new(program);
     // Stafette's own settings are not for the project: where runs are stored, who may write there.
-    for (name, _) in std::env::vars_os() {
-        if name.as_encoded_bytes().starts_with(OURS.as_bytes()) {
-            child.env_remove(name);
-        }
-    }
+    let is_wanted = |name: &str| !name.starts_with(OURS) && is_passed(name, env);
+    let wanted = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_wanted));
+    child.env_clear().envs(wanted);
     child.args(arguments).current_dir(project).env(MARK, project);
     child.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     child.process_group(0).kill_on_drop(true);
@@ -67,8 +76,14 @@ pub(crate) async fn validate(
     let group = Group(group);
     let printed = Arc::new(Mutex::new(VecDeque::new()));
     let readers = [
-        child.stdout.take().map(|pipe| tokio::spawn(read(pipe, printed.clone()))),
-        child.stderr.take().map(|pipe| tokio::spawn(read(pipe, printed.clone()))),
+        child
+            .stdout
+            .take()
+            .map(|pipe| tokio::spawn(read(pipe, redactor.stream(), printed.clone()))),
+        child
+            .stderr
+            .take()
+            .map(|pipe| tokio::spawn(read(pipe, redactor.stream(), printed.clone()))),
     ];
     let ended = tokio::time::timeout(timeout, child.wait()).await;
     // Processes that it left behind would keep writing.
@@ -76,6 +91,7 @@ pub(crate) async fn validate(
     for mut reader in readers.into_iter().flatten() {
         if tokio::time::timeout(REST, &mut reader).await.is_err() {
             reader.abort();
+            let _ = reader.await;
         }
     }
     let why = match ended {
@@ -103,12 +119,34 @@ impl Drop for Group {
     }
 }
 
-async fn read(mut pipe: impl AsyncRead + Unpin, printed: Arc<Mutex<VecDeque<u8>>>) {
-    let mut piece = vec![0; 8 * 1024];
-    while let Ok(n @ 1..) = pipe.read(&mut piece).await {
-        let mut printed = printed.lock().unwrap_or_else(PoisonError::into_inner);
-        printed.extend(&piece[..n]);
+/// The output of one pipe, redacted before it is cut to its end: of a secret that is cut, the rest
+/// would not be recognised.
+struct Output {
+    stream: Stream,
+    printed: Arc<Mutex<VecDeque<u8>>>,
+}
+
+impl Output {
+    fn keep(&self, piece: Vec<u8>) {
+        let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        printed.extend(piece);
         let surplus = printed.len().saturating_sub(KEPT);
         printed.drain(..surplus);
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        let last = self.stream.finish();
+        self.keep(last);
+    }
+}
+
+async fn read(mut pipe: impl AsyncRead + Unpin, stream: Stream, printed: Arc<Mutex<VecDeque<u8>>>) {
+    let mut output = Output { stream, printed };
+    let mut piece = vec![0; 8 * 1024];
+    while let Ok(n @ 1..) = pipe.read(&mut piece).await {
+        let clean = output.stream.push(&piece[..n]);
+        output.keep(clean);
     }
 }

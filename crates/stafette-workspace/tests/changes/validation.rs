@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use stafette_core::Millis;
 use stafette_core::change::{Action, ChangeId, ChangeRules, ChangeStatus};
+use stafette_core::redact::Redactor;
 use stafette_testkit::disk;
 use stafette_workspace::{ChangeError, Changes};
 
@@ -60,6 +61,39 @@ async fn s4_06_a_command_that_prints_without_end_is_kept_short() {
     let report = world.changes().apply(change.id, &rules).await.expect("tried");
     let output = &report.rolled_back[0].output;
     assert!(output.len() <= 32 * 1024 && output.ends_with("last"));
+}
+
+#[tokio::test]
+async fn b_17_what_the_command_prints_is_kept_without_its_secrets() {
+    let world = World::new();
+    let change = world.propose_everything().await;
+    let injected = "Zx1Qw2Er3Ty4Ui5Op6";
+    let changes = world.changes().redacted(Redactor::knowing([injected]));
+    // One secret lies where the output is cut to its end.
+    world.write("out", &format!("password=Qw2Er3Ty4Ui5\n{}\n", "x".repeat(32 * 1024 - 50)));
+    world.write("err", &format!("token {injected}\n"));
+    let script = validated("cat out; cat err >&2; exit 1");
+    let report = changes.apply(change.id, &script).await.expect("tried");
+    let output = &report.rolled_back[0].output;
+    let failure = changes.get(change.id).expect("there").failure.expect("a reason");
+    for kept in [output, &failure] {
+        assert!(kept.contains("[redacted:environment]"), "{kept}");
+        assert!(!kept.contains(injected) && !kept.contains("Ty4Ui5"), "{kept}");
+    }
+}
+
+#[tokio::test]
+async fn b_17_the_command_sees_harmless_variables_and_those_that_it_names() {
+    let world = World::new();
+    let script = "env > seen.txt; exit 1";
+    for (env, sees) in [(vec![], false), (vec!["CARGO_MANIFEST_DIR".to_owned()], true)] {
+        let change = world.propose_everything().await;
+        let rules = ChangeRules { env, ..validated(script) };
+        world.changes().apply(change.id, &rules).await.expect("tried");
+        let seen = world.read("seen.txt");
+        assert!(seen.contains("PATH=") && seen.contains("STAFETTE_VALIDATES="), "{seen}");
+        assert_eq!(seen.contains("CARGO_MANIFEST_DIR="), sees, "{seen}");
+    }
 }
 
 #[tokio::test]

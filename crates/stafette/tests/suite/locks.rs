@@ -166,6 +166,26 @@ fn git(world: &World, user: &str, arguments: &[&str]) -> (bool, String) {
 }
 
 #[test]
+fn b_20_the_hook_is_not_installed_outside_the_repository_or_by_an_agent() {
+    let world = world();
+    assert!(git(&world, "ada", &["init", "-q"]).0);
+    let other = tempfile::tempdir().expect("a folder");
+    for path in [other.path().join("hooks"), "../other".into()] {
+        let path = path.to_string_lossy();
+        assert!(git(&world, "ada", &["config", "core.hooksPath", &path]).0);
+        let said = world.run(&["lock", "hook", "install"]);
+        assert!(said.code != 0 && said.err.contains("outside this repository"), "{said:?}");
+    }
+    assert!(!other.path().join("hooks").exists());
+    assert!(git(&world, "ada", &["config", "core.hooksPath", "hooks"]).0);
+    let key = [("STAFETTE_KEY", "0198a1f2-7c3d-7e4f-8a9b-0c1d2e3f4a5b:1")];
+    let said = world.run_with(&["lock", "hook", "install"], b"", &key);
+    assert!(said.code != 0 && said.err.contains("This is for a person"), "{said:?}");
+    world.run(&["lock", "hook", "install"]).ok();
+    assert!(world.project().join("hooks/pre-commit").exists());
+}
+
+#[test]
 fn b_10_a_commit_of_what_somebody_else_has_locked_is_refused() {
     let world = world();
     assert!(git(&world, "ada", &["init", "-q"]).0);

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -121,6 +122,26 @@ to = "two"
 on = "handoff_admitted"
 command = ["sh", "hook.sh"]
 "#;
+
+#[test]
+fn b_20_what_an_interpreter_looks_up_is_part_of_what_is_trusted() {
+    for (command, file) in [
+        (r#"["node", "q"]"#, "q.mjs"),
+        (r#"["node", "lib"]"#, "lib/index.js"),
+        (r#"["python3", "-m", "pkg"]"#, "pkg/inner.py"),
+        (r#"["ruby", "-r./b", "-e1"]"#, "b.rb"),
+    ] {
+        let world = World::new();
+        world.write("stafette.toml", &ECHO.replace(r#"["sh", "-c", "true"]"#, command));
+        world.write(file, "one");
+        world.run(&["trust", "--yes"]).ok();
+        let listed = world.run(&["trust", "--list"]).ok().out;
+        assert!(shown(&listed, "agents.one.command").contains("sha256 "), "{listed}");
+        world.write(file, "two");
+        let said = world.run(&["run", "--foreground", "x"]);
+        assert!(said.err.contains("not trusted") && said.err.contains(file), "{said:?}");
+    }
+}
 
 #[test]
 fn b_20_what_an_agent_rewrites_does_not_run_before_it_is_trusted_again() {
@@ -383,6 +404,23 @@ fn b_20_slow_connections_without_credentials_keep_nobody_out() {
         .collect();
     web.get("/v1/runs").ok();
     // The first ones made way; none of them had to wait for its time to run out.
+    let mut first = &slow[0];
+    assert_eq!(first.read(&mut [0; 1]).unwrap_or(0), 0, "it was closed");
+}
+
+#[test]
+fn b_20_silent_connections_to_the_persons_socket_keep_nobody_out() {
+    let world = World::workflow(ECHO);
+    world.run(&["up"]).ok();
+    let socket = world.state().join("daemon.sock");
+    let slow: Vec<UnixStream> = (0..900)
+        .map(|_| {
+            let mut stream = UnixStream::connect(&socket).expect("a connection");
+            let _ = stream.write_all(b"GET /healthz HT");
+            stream
+        })
+        .collect();
+    world.run(&["status"]).ok();
     let mut first = &slow[0];
     assert_eq!(first.read(&mut [0; 1]).unwrap_or(0), 0, "it was closed");
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde_json::json;
 
@@ -23,6 +23,7 @@ pub(super) async fn run(context: &Context, action: LockHook) -> Result<Exit, Fai
     let root = context.project()?.root;
     let folder = git(&root, &["rev-parse", "--git-path", "hooks"])?;
     let folder = root.join(String::from_utf8_lossy(&folder).trim_end_matches('\n'));
+    refuse_outside(&root, &folder)?;
     let hook = folder.join("pre-commit");
     let said = match action {
         LockHook::Install => install(&folder, &hook, &root)?,
@@ -33,6 +34,28 @@ pub(super) async fn run(context: &Context, action: LockHook) -> Result<Exit, Fai
         false => context.output.say(format!("{}: {said}", hook.display())),
     }
     Ok(Exit::Ok)
+}
+
+/// Checks that the folder of the hooks belongs to the repository: `core.hooksPath` can name any.
+fn refuse_outside(root: &Path, folder: &Path) -> Result<(), Failure> {
+    let is_plain = folder.components().all(|part| part != Component::ParentDir);
+    let real = match fs::canonicalize(folder) {
+        Ok(real) => Some(real),
+        // It is made, in a folder that is there.
+        Err(_) if is_plain => folder.ancestors().find_map(|outer| fs::canonicalize(outer).ok()),
+        Err(_) => None,
+    };
+    for place in ["--git-common-dir", "--show-toplevel"] {
+        let place = git(root, &["rev-parse", "--path-format=absolute", place])?;
+        let place = Path::new(String::from_utf8_lossy(&place).trim_end_matches('\n')).to_owned();
+        let place = fs::canonicalize(&place).unwrap_or(place);
+        if real.as_ref().is_some_and(|real| real.starts_with(&place)) {
+            return Ok(());
+        }
+    }
+    Err(Failure::usage("The hooks of git are outside this repository")
+        .why(format!("`core.hooksPath` names {}", folder.display()))
+        .fix("unset it with `git config --unset core.hooksPath`, or call `stafette lock check --staged` from your own hook"))
 }
 
 fn install(folder: &Path, hook: &Path, root: &Path) -> Result<&'static str, Failure> {

@@ -1,0 +1,161 @@
+use super::*;
+
+fn of(words: &[&str]) -> Vec<String> {
+    contents(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())
+}
+
+#[test]
+fn b_20_every_argument_may_name_a_file_and_a_bare_program_does_not() {
+    assert_eq!(of(&["work.sh"]), Vec::<String>::new());
+    assert_eq!(of(&["./work.sh", "data.json"]), ["./work.sh", "data.json"]);
+    assert_eq!(of(&["node", "--trace", "a.js"]), ["a.js"]);
+    assert_eq!(of(&["tool", "--file=b.yaml"]), ["b.yaml"]);
+    let module = of(&["python3", "-m", "tools.check"]);
+    assert!(module.contains(&"tools/check.py".to_owned()), "{module:?}");
+}
+
+#[test]
+fn b_20_within_a_shell_what_is_run_counts() {
+    for (text, files) in [
+        ("./a.sh && sh b.sh; cat c > ./d", &["./a.sh", "b.sh"][..]),
+        ("X=1 ./a.sh 2>&1 | tee log", &["./a.sh"]),
+        ("if test -e go; then . ./env; fi", &["./env"]),
+        ("cd sub && ./a.sh", &["./a.sh", "sub/./a.sh"]),
+        ("(cd a; ./x); (cd b && ./y)", &["./x", "a/./x", "./y", "a/./y", "b/./y", "a/b/./y"]),
+        ("make -C sub/dir check", &["check", "sub/dir/check"]),
+        ("sh -c \"sh 'b c.sh'\"", &["b c.sh"]),
+        ("sh < run.sh", &["run.sh"]),
+        ("touch begun; while [ ! -e go ]; do sleep 0.01; done", &[]),
+        ("\"$HOME\"/x $(./y) `./z`", &["./y", "./z"]),
+        ("exec \"$PWD/x\" && ${PWD}/y", &["./x", "./y"]),
+        ("# ./no\n./yes", &["./yes"]),
+        ("echo './no'", &[]),
+    ] {
+        let found = of(&["sh", "-c", text]);
+        assert_eq!(found, files, "{text}");
+    }
+}
+
+#[test]
+fn b_20_a_shell_runs_files_by_more_than_their_names() {
+    for text in [
+        "find src -exec ./a.sh ';'",
+        "echo \"${Y:-$(./a.sh)}\"",
+        "echo ${Y:-`./a.sh`}",
+        "builtin source ./a.sh",
+        "coproc ./a.sh; wait",
+        "export BASH_ENV=./a.sh; bash -c true",
+        "alias q=./a.sh; q",
+        "hash -p ./a.sh ls; ls",
+    ] {
+        let found = of(&["sh", "-c", text]);
+        assert!(found.contains(&"./a.sh".to_owned()), "{text}: {found:?}");
+    }
+    for text in ["find src -name a.sh", "export NAME=./a.sh"] {
+        assert_eq!(of(&["sh", "-c", text]), Vec::<String>::new(), "{text}");
+    }
+}
+
+#[test]
+fn b_20_files_are_found_however_they_are_named() {
+    for words in [
+        &["env", "-C", "s", "./a.sh"][..],
+        &["make", "-fs/a.sh"],
+        &["env", "BASH_ENV=s/a.sh", "bash", "-c", "true"],
+        &["git", "-c", "alias.x=!s/a.sh", "x"],
+        &["sh", "-c", "cat s/a.sh | sh"],
+        &["sh", "-c", "sh \"$PWD\"/s/a.sh"],
+        &["sh", "-c", "echo \"$(s/a.sh)\""],
+        &["sh", "-c", "echo \"`s/a.sh`\""],
+        &["sh", "-c", "echo \"$(echo \"$(s/a.sh)\")\""],
+        &["sh", "-c", "trap 's/a.sh' EXIT"],
+        &["bash", "-c", "pushd s; ./a.sh"],
+        &["sh", "-c", "BASH_ENV=s/a.sh bash -c :"],
+        &["git", "-c", "alias.x=!sh s/a.sh", "x"],
+        &["sh", "-c", "git -c core.fsmonitor=s/a.sh status"],
+    ] {
+        let found = of(words);
+        let is_it = |path: &String| path.replace("./", "") == "s/a.sh";
+        assert!(found.iter().any(is_it), "{words:?}: {found:?}");
+    }
+    for words in [["python3", "-Bm", "mod"].as_slice(), &["python3", "-ummod"]] {
+        assert!(of(words).contains(&"mod.py".to_owned()), "{words:?}");
+    }
+    assert!(of(&["python3", "s"]).contains(&"s/__main__.py".to_owned()));
+    for text in [
+        "F=s/a.sh; sh $F",
+        "sh s/*.sh",
+        "s/{a,b}.sh",
+        "$(echo s/a.sh)",
+        "./r[u]n.sh",
+        "sh ~+/run.sh",
+        "sh {run,x}.sh",
+        "{sh,run.sh}",
+        ". <(cat run.sh)",
+        "cd $X/sub && ./prog",
+        "PATH=.:$PATH run.sh",
+        "PATH=$PWD/sub:$PATH; prog",
+        "echo c2ggcnVuLnNo|base64 -d|sh",
+    ] {
+        let words = ["sh", "-c", text].map(str::to_owned);
+        assert!(mentions(&words).runs_computed, "{text}");
+    }
+    assert!(mentions(&["env", "PATH=sub", "prog"].map(str::to_owned)).runs_computed);
+    for text in [
+        "make test",
+        "cargo test && ./a.sh",
+        "cat a | wc -l",
+        "{ ./a.sh; }",
+        "if [ -e a ]; then ./a.sh; fi",
+        "[[ -e a ]] && ./a.sh",
+        "PATH=/usr/bin:/bin ./a.sh",
+        "cat a.sh | sh",
+        "grep x a | python3 b.py",
+        "cd \"$HOME\" && cargo test",
+        "find . -name x -exec rm {} +",
+    ] {
+        let words = ["sh", "-c", text].map(str::to_owned);
+        assert!(!mentions(&words).runs_computed, "{text}");
+    }
+}
+
+#[test]
+fn b_20_names_that_an_interpreter_looks_up_are_known() {
+    let of = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+    for (words, name) in [
+        (&["node", "q"][..], "q"),
+        (&["node", "--trace", "lib"], "lib"),
+        (&["node", "-r", "./hook", "q"], "q"),
+        (&["python3", "-m", "pkg.mod", "x"], "pkg"),
+        (&["ruby", "-r./b", "-e1"], "./b"),
+        (&["perl", "-Mlib=.", "-Ms", "-e1"], "s"),
+        (&["sh", "-c", "cd sub && node q"], "sub/q"),
+    ] {
+        let found = lookups(&of(words));
+        assert!(found.contains(&name.to_owned()), "{words:?}: {found:?}");
+    }
+    for words in [&["python3", "a.py", "src"][..], &["python3", "-m", "pytest", "src"]] {
+        assert!(!lookups(&of(words)).contains(&"src".to_owned()), "{words:?}");
+    }
+    for words in [
+        &["node", "."][..],
+        &["java", "-cp", ".", "Main"],
+        &["perl", "-Mlib=.", "-Ms", "-e1"],
+        &["sh", "/proc/self/cwd/x.sh"],
+    ] {
+        assert!(mentions(&of(words)).runs_computed, "{words:?}");
+    }
+}
+
+#[test]
+fn s4_07_what_is_looked_at_in_a_pipe_may_be_run() {
+    let words = |text: &str| ["sh", "-c", text].map(str::to_owned);
+    let role = |text: &str| {
+        let found = mentions(&words(text)).files;
+        found.iter().find(|file| file.path == "a.txt").map(|file| file.role)
+    };
+    assert_eq!(role("grep -q x a.txt || exit 1"), Some(Role::Looks));
+    assert_eq!(role("cat a.txt | sh"), Some(Role::Runs));
+    assert_eq!(role("cat a.txt | wc"), Some(Role::Looks));
+    assert_eq!(role("echo x > a.txt"), None);
+}
