@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use stafette_core::power::Power;
 
 use super::{
-    Acp, Detect, Dialog, Env, Exec, Failures, Level, Levels, Mcp, Messages, Profile, Pty, Quota, Record,
-    Sandbox, Sessions, Stream,
+    Acp, Detect, Dialog, Env, Exec, Failures, Level, Levels, Mcp, Messages, Profile, Pty, Quota,
+    Record, Sandbox, Sessions, Stream,
 };
 
 impl Profile {

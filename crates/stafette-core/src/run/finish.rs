@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::propose::{self, Proposal, Refusal, propose};
 use super::{
-    Draft, Run, budget, close, escalate, expire, message, permission, printed, recover, resume, tell,
+    Draft, Run, budget, close, escalate, expire, message, permission, printed, recover, resume,
+    tell,
 };
 use crate::handoff::{About, State, Way};
 use crate::team;

@@ -156,12 +156,9 @@ fn commit_aside(root: &Path, view: &Value, message: &str) -> Result<String, Fail
         Failure::failed(format!("{file} is not text, so there is no patch of it"))
             .fix("apply the change and push it yourself: stafette apply, git push")
     })?;
-    let folder = tempfile::Builder::new()
-        .prefix("stafette-pr-")
-        .tempdir()
-        .map_err(|error| {
-            Failure::failed("Cannot make a temporary folder").because(&error).fix(SPACE)
-        })?;
+    let folder = tempfile::Builder::new().prefix("stafette-pr-").tempdir().map_err(|error| {
+        Failure::failed("Cannot make a temporary folder").because(&error).fix(SPACE)
+    })?;
     let place = folder.path().join("tree");
     let tree = place.to_string_lossy().into_owned();
     git(root, &["worktree", "add", "--quiet", "--detach", &tree, "HEAD"])?;

@@ -203,8 +203,8 @@ fn in_mid_turn(cli: Cli, runner: &str, count: usize) {
     let exchanges = model.exchanges();
     assert_eq!(said.json()["status"], "succeeded", "{said:?}\n{exchanges:?}");
     assert_eq!(turns(&exchanges, "You build."), 1, "one turn");
-    let work = exchanges.iter().filter(|one| matches!(one.outcome, Outcome::Rule(_)));
-    let context = work.last().expect("an answer").body.to_string();
+    let mut work = exchanges.iter().filter(|one| matches!(one.outcome, Outcome::Rule(_)));
+    let context = work.next_back().expect("an answer").body.to_string();
     for number in 1..=count {
         let copies = context.matches(&format!("mail-{number}-end")).count();
         assert_eq!(copies, 1, "message {number} of {}: {context}", cli.name());

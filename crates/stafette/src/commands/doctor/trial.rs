@@ -164,8 +164,10 @@ impl Trial<'_> {
                 .because(&error)
                 .fix("free some space in /var/tmp, or keep the homes elsewhere with --keep")
         };
-        let model = ModelServer::start(self.case.script(self.profile, self.runner))
-            .map_err(|error| Failure::failed("Cannot start the model").because(&error).fix(AGAIN))?;
+        let model =
+            ModelServer::start(self.case.script(self.profile, self.runner)).map_err(|error| {
+                Failure::failed("Cannot start the model").because(&error).fix(AGAIN)
+            })?;
         let folder = tempfile::tempdir_in(temporary()).map_err(failed)?;
         let home = match keep {
             None => folder.path().to_owned(),

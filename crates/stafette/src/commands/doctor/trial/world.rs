@@ -24,7 +24,8 @@ const KEY: &str = "sk-scripted-key-for-a-model-on-loopback";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What to do where one of our own commands fails.
-const LATER: &str = "try again when the machine is less busy; `--keep DIR` keeps what there is to see";
+const LATER: &str =
+    "try again when the machine is less busy; `--keep DIR` keeps what there is to see";
 
 /// The time limit for the daemon's end, after which it is killed.
 const END: Duration = Duration::from_secs(20);
@@ -110,8 +111,10 @@ impl World {
         let name = program.as_ref().to_string_lossy().into_owned();
         let failed = || Failure::failed(format!("`{name} {}` failed", words.join(" ")));
         let output = self.command(&program).args(words).output();
-        let output = timeout(limit, output).await.map_err(|_| failed().why("it did not end").fix(LATER))?;
-        let output = output.map_err(|error| failed().because(&error).fix("install it and try again"))?;
+        let output =
+            timeout(limit, output).await.map_err(|_| failed().why("it did not end").fix(LATER))?;
+        let output =
+            output.map_err(|error| failed().because(&error).fix("install it and try again"))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match output.status.success() {
             true => Ok(text(&output.stdout)),
