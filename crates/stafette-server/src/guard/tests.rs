@@ -55,7 +55,7 @@ impl Front {
             upgrade.on_upgrade(|socket| pour(socket, stream::pending(), credential))
         };
         let lines = async || Body::from_stream(stream::pending::<Result<String, Infallible>>());
-        let behind = Router::new().route("/v1/events/live", get(live)).route("/mcp", get(lines));
+        let behind = Router::new().route("/v1/live", get(live)).route("/mcp", get(lines));
         let behind = behind.fallback(async move |principal: Principal| {
             counter.fetch_add(1, Ordering::SeqCst);
             format!("{} is in", principal.name)
@@ -385,7 +385,7 @@ async fn outlived(path: &str, token: &str, front: &Front, end: impl FnOnce()) ->
 #[tokio::test]
 async fn b_21_no_stream_outlives_the_token_that_it_was_opened_with() {
     let front = Front::open().await;
-    for path in ["/v1/events/live", "/mcp"] {
+    for path in ["/v1/live", "/mcp"] {
         let made = front.tokens.create(now(), "revoked", Scope::Admin, None).expect("made");
         let revoke = || front.tokens.revoke("revoked").expect("revoked");
         let rest = outlived(path, &made.token, &front, revoke).await;
