@@ -2359,7 +2359,7 @@ export interface components {
             status: number;
             /** @description Cause of the error; may be empty. */
             detail?: string;
-            /** @description Suggested next step; may be empty. */
+            /** @description Suggested next step. */
             fix?: string;
             /** @description Response in the dialect of the request, if the request used one. */
             answer?: unknown;
@@ -4091,7 +4091,11 @@ export interface components {
             offer: components["schemas"]["Offer"];
             /** @description The handoff that caused it. */
             cause?: components["schemas"]["HandoffId"] | null;
-            /** @description The values that the agent can work with. */
+            /**
+             * @description The values that the agent can work with. In place of one that is too large together with the
+             *     others stands `{"$cut": {"handoff", "key", "bytes", "head"}}`: its size, its beginning, and
+             *     the handoff whose record has it whole.
+             */
             inputs: {
                 [key: string]: unknown;
             };
