@@ -179,11 +179,16 @@ impl Usage {
 
     /// Returns the cost for people, with the number of turns whose cost is unknown.
     pub fn cost_and_unknown(self) -> String {
+        format!("{}{}", self.cost(), self.unknown_turns())
+    }
+
+    /// Returns `, 2 turns unknown` as the end of a cost that is known in part, or nothing.
+    pub fn unknown_turns(self) -> String {
         match self.unknown.money {
-            0 => self.cost(),
-            _ if self.money == Usd(0) => self.cost(),
-            1 => format!("{}, 1 turn unknown", self.cost()),
-            turns => format!("{}, {turns} turns unknown", self.cost()),
+            0 => String::new(),
+            _ if self.money == Usd(0) => String::new(),
+            1 => ", 1 turn unknown".to_owned(),
+            turns => format!(", {turns} turns unknown"),
         }
     }
 

@@ -112,7 +112,7 @@ async fn take(
     principal: Principal,
     headers: HeaderMap,
 ) -> Result<Json<Waiting>, Problem> {
-    let messages = edge.engine.messages().take(token(&headers), principal.pid()).await?;
+    let messages = edge.engine.messages().take(token(&headers)?, principal.pid()).await?;
     Ok(Json(Waiting { messages }))
 }
 
@@ -123,11 +123,12 @@ async fn delivered(
     Body(Shown { messages, way }): Body<Shown>,
 ) -> Result<Json<Waiting>, Problem> {
     let session = edge.engine.messages();
-    session.delivered(token(&headers), principal.pid(), messages, way).await?;
+    session.delivered(token(&headers)?, principal.pid(), messages, way).await?;
     Ok(Json(Waiting { messages: Vec::new() }))
 }
 
-/// Returns the token of the caller's session.
-fn token(headers: &HeaderMap) -> &str {
-    headers.get(TURN_TOKEN).and_then(|token| token.to_str().ok()).unwrap_or_default()
+/// Returns the token of the caller's session, which only a program inside one has.
+fn token(headers: &HeaderMap) -> Result<&str, Problem> {
+    let token = headers.get(TURN_TOKEN).and_then(|token| token.to_str().ok());
+    token.ok_or_else(|| Problem::new(400, "no_turn_token", "Which session is asking?"))
 }

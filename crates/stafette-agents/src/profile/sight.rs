@@ -1,7 +1,7 @@
 //! Whether anybody can tell what an agent uses: what a budget sees.
 
 use stafette_core::Workflow;
-use stafette_core::workflow::{Agent, Runner};
+use stafette_core::workflow::{Agent, Budget, Runner};
 
 use super::{Output, Profile, Reported};
 use crate::stream::{Emit, Rule};
@@ -69,14 +69,22 @@ pub fn sight(agent: &Agent, profile: Option<&Profile>) -> Sight {
     }
 }
 
-/// What the budget of a workflow does not see, in a sentence; `None` if it sees everything.
+/// What the budget of a workflow does not see, in a sentence; `None` if it sees everything. Commands
+/// of one's own are named only if somebody set a limit on money or tokens, in the workflow or, if
+/// `is_set`, for the run.
 pub fn unseen<'a>(
     workflow: &Workflow,
+    is_set: bool,
     profile: impl Fn(&str) -> Option<&'a Profile>,
 ) -> Option<String> {
+    let usual = Budget::default();
+    let limits = |budget: &Budget| (budget.money, budget.tokens);
+    let is_set = is_set || limits(&workflow.budget) != limits(&usual);
     let named = |wanted: Sight| -> String {
         let sight = |agent: &Agent| sight(agent, agent.profile.as_deref().and_then(&profile));
-        let agents = workflow.agents.iter().filter(|(_, agent)| sight(agent) == wanted);
+        let counts = |agent: &Agent| is_set || agent.profile.is_some();
+        let agents = workflow.agents.iter();
+        let agents = agents.filter(|(_, agent)| sight(agent) == wanted && counts(agent));
         agents.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
     };
     let budget = &workflow.budget;

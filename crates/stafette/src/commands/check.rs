@@ -27,7 +27,7 @@ pub(crate) fn run(context: &Context, arguments: &cli::Check) -> Result<Exit, Fai
     let library = Library::of(path.parent());
     let (source, mut diagnostics) = check::examine_with(&text, &library.names());
     if let Some(source) = &source
-        && let Some(unseen) = unseen(&source.workflow, |name| library.get(name))
+        && let Some(unseen) = unseen(&source.workflow, false, |name| library.get(name))
     {
         let warning = Diagnostic::warning("unseen-cost", "/budget", unseen).help(UNSEEN_FIX);
         diagnostics.push(warning.at(source.spans.value("/budget")));

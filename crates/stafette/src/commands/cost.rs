@@ -32,7 +32,7 @@ pub(crate) async fn run(context: &Context, arguments: &cli::Cost) -> Result<Exit
 pub(crate) fn spent(usage: Usage) -> String {
     match usage.unknown.money > 0 && usage.money == Usd(0) {
         true => "cost unknown".to_owned(),
-        false => format!("{} spent", usage.cost_and_unknown()),
+        false => format!("{} spent{}", usage.cost(), usage.unknown_turns()),
     }
 }
 

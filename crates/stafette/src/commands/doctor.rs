@@ -277,7 +277,7 @@ fn workflow(project: &crate::project::Project) -> Finding {
 fn budget(project: &Project) -> Option<Finding> {
     let loaded = project.load().ok()?;
     let library = project.profiles();
-    let said = unseen(&loaded.workflow, |name| library.get(name))?;
+    let said = unseen(&loaded.workflow, false, |name| library.get(name))?;
     let fix = UNSEEN_FIX.to_owned();
     Some(Finding { name: "budget".to_owned(), good: false, needed: false, said, fix })
 }

@@ -92,7 +92,7 @@ async fn start(context: &Context, client: &Client, arguments: &cli::Run) -> Resu
         "by": person(),
     });
     super::continue_runs(context, client, None).await?;
-    warn_of_unseen(context);
+    warn_of_unseen(context, budget.is_some() || arguments.tokens.is_some());
     let started: Value = client.post("/v1/runs", &body).await?;
     let run = started["run"].as_str().unwrap_or_default().to_owned();
     if arguments.detach {
@@ -115,12 +115,12 @@ async fn start(context: &Context, client: &Client, arguments: &cli::Run) -> Resu
     until_interrupted(context, &run, seen).await
 }
 
-/// Says which agents' cost the budget does not see.
-fn warn_of_unseen(context: &Context) {
+/// Says which agents' cost the budget does not see; `is_set` if the person limited this run.
+fn warn_of_unseen(context: &Context, is_set: bool) {
     let Ok(project) = context.project() else { return };
     let Ok(loaded) = project.load() else { return };
     let library = project.profiles();
-    if let Some(unseen) = unseen(&loaded.workflow, |name| library.get(name)) {
+    if let Some(unseen) = unseen(&loaded.workflow, is_set, |name| library.get(name)) {
         context.output.say(format!("note: {unseen}"));
     }
 }

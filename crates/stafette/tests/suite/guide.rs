@@ -109,13 +109,12 @@ impl Reader {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let steps = steps(&text.replace(ADDRESS, &free.expect("a port").to_string()));
         assert!(!steps.is_empty(), "{document} shows nothing");
-        let differs = steps.iter().find_map(|step| self.act(step));
+        let differs: Vec<String> = steps.iter().filter_map(|step| self.act(step)).collect();
         for folder in &self.visited {
             let _ = self.world.command(program()).arg("down").current_dir(folder).output();
         }
-        if let Some(differs) = differs {
-            panic!("{document}:{differs}");
-        }
+        let differs: String = differs.iter().map(|it| format!("\n{document}:{it}\n")).collect();
+        assert!(differs.is_empty(), "{differs}");
     }
 
     /// Returns what differs from the document.

@@ -49,7 +49,7 @@ fn b_11_the_inspector_finds_nothing_to_complain_about_in_the_schemas() {
     let server = Server::new(OUTSIDE);
     for said in inspect(&server, &["--method", "tools/list", "--strict"]) {
         let listed: Value = serde_json::from_str(&said.out).expect("JSON");
-        assert_eq!(listed["tools"].as_array().map(Vec::len), Some(17));
+        assert_eq!(listed["tools"].as_array().map(Vec::len), Some(18));
         assert_eq!(said.err.trim(), "", "it warns of what is less portable");
     }
     for said in inspect(&server, &["--method", "prompts/list"]) {

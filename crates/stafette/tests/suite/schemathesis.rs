@@ -21,8 +21,11 @@ const NOT: &str = "positive_data_acceptance,unsupported_method";
 /// One would end the daemon, the other could take back the token that is used here.
 const LEFT_OUT: [&str; 2] = ["stopDaemon", "revokeToken"];
 
-/// Nobody waits, and addresses name what is there.
+/// Nobody waits, addresses name what is there, and it asks no faster than callers without
+/// credentials are answered.
 const CONFIG: &str = r#"
+rate-limit = "100/s"
+
 [parameters]
 "query.within" = 0
 "query.follow" = false
