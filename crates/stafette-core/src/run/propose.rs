@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{Draft, PathUse, Run, Step, escalate, legacy};
 use crate::handoff::{About, Constraints, State, Trail};
-use crate::team;
 use crate::text::clip;
 use crate::{Event, Fields, Handoff, HandoffId, Offer, Party, Reply, Time, Usage};
 
@@ -72,7 +71,7 @@ pub struct Terms {
     /// Closed handoffs that the run drops from memory.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forgets: Vec<HandoffId>,
-    /// The special rules set by the coordinator that created it.
+    /// The special rules set by the coordinator that created it; `None` if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constraints: Option<Constraints>,
 }
@@ -268,7 +267,7 @@ impl HandoffAdmitted {
                 legacy::terms(run, self, at)
             }
         };
-        let constraints = terms.constraints.unwrap_or_else(|| team::old_constraints(run, &offer));
+        let constraints = terms.constraints.unwrap_or_default();
         let held = self.cause.filter(|_| terms.inherits).and_then(|id| run.handoff(id));
         let mut inputs = held.map(|handoff| handoff.inputs.clone()).unwrap_or_default();
         inputs.extend(offer.outputs.clone());

@@ -321,3 +321,16 @@ fn s2_03_the_cooldown_counts_from_each_use_of_a_path() {
         assert_eq!(story.run.outbox().count(), out);
     }
 }
+
+#[test]
+fn b_19_a_request_from_outside_has_no_special_rules_whatever_reason_it_gives() {
+    let reason = Reason::Other(crate::team::phase::REASON.into());
+    let offer = Offer { from: Party::Orchestrator, reason, ..pass("builder") };
+    let silent = || crate::TurnResult { unanswered: true, ..crate::run::story::done() };
+    let mut story = Story::new(RELAY);
+    story.input(crate::Input::Propose { offer: Box::new(offer) }).done(h(1));
+    story.ends(h(2), silent());
+    assert_eq!(story.state(h(2)), "pending", "its agent is asked once more");
+    story.ends(h(2), silent());
+    assert_eq!(story.status(), Status::WaitingForHuman, "and then a person is");
+}
