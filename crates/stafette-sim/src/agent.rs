@@ -69,6 +69,8 @@ pub(crate) struct Session {
     blanks: Blanks,
     bare: bool,
     in_loop: bool,
+    /// True if nobody can see what it uses in this turn.
+    unseen: bool,
     response: Option<Response>,
     offers: Vec<Offer>,
     usage: Usage,
@@ -94,15 +96,26 @@ pub(crate) enum Said {
     Failed(Input),
 }
 
+/// The circumstances of a turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Circumstances {
+    /// The process that it belongs to, as node and life.
+    pub(crate) home: (usize, u32),
+    /// True if its handoffs are read from plain output.
+    pub(crate) bare: bool,
+    pub(crate) in_loop: bool,
+    /// True if nobody can see what it uses.
+    pub(crate) unseen: bool,
+}
+
 impl Session {
     pub(crate) fn new(
         name: String,
         order: TurnOrder,
         script: Option<&Script>,
-        home: (usize, u32),
-        bare: bool,
-        in_loop: bool,
+        circumstances: Circumstances,
     ) -> Self {
+        let Circumstances { home, bare, in_loop, unseen } = circumstances;
         let turn = script.and_then(|script| script.turn_for(&order));
         Session {
             name,
@@ -114,6 +127,7 @@ impl Session {
             home: Some(home),
             bare,
             in_loop,
+            unseen,
             response: None,
             offers: Vec::new(),
             usage: Usage::default(),
@@ -243,10 +257,10 @@ impl Session {
         let result = TurnResult {
             // An agent that prints frames has said nothing without one; a command's exit is its answer.
             unanswered: silent && self.bare,
-            response: Response { summary, usage: self.usage, ..response },
+            response: Response { summary, usage: self.used(), ..response },
             bare: self.bare && (!offers.is_empty() || self.vote.is_some()),
             offers,
-            usage: self.usage,
+            usage: self.used(),
             fingerprint: self.in_loop.then(|| ledger.fingerprint()),
             said: stafette_core::team::Said { vote: self.vote.take(), ..Default::default() },
         };
@@ -256,6 +270,11 @@ impl Session {
 
     fn failed(&self, kind: FailureKind, message: &str) -> Said {
         let failure = Failure::new(kind, message);
-        Said::Failed(Input::Fail { turn: self.key(), failure, usage: self.usage })
+        Said::Failed(Input::Fail { turn: self.key(), failure, usage: self.used() })
+    }
+
+    /// Returns what is known of its usage.
+    fn used(&self) -> Usage {
+        if self.unseen { Usage::unknown() } else { self.usage }
     }
 }

@@ -86,6 +86,7 @@ const KINDS: &[&str] = &[
     "restart from a snapshot",
     "result after its deadline",
     "result of an orphan",
+    "result of unknown cost",
     "retry_scheduled",
     "rubbish answer",
     "run cancelled",

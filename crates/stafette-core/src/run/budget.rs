@@ -52,12 +52,12 @@ pub enum Forecast {
 }
 
 /// Returns the most that the next turn of `handoff` is expected to use, from the agent's turns in
-/// this run, the workflow's estimate or earlier runs. `None` if there is no data.
+/// this run, the workflow's estimate or earlier runs. `None` if there is no data: a turn of which
+/// nothing is known is none.
 fn known(run: &Run, handoff: &Handoff) -> Option<Usage> {
     let (name, agent) = run.workflow.agent(&handoff.offer.to)?;
-    let account = run.purse.agents.get(name.as_str());
-    if let Some(account) = account.filter(|account| account.finished > 0) {
-        return Some(account.most);
+    if let Some(most) = run.purse.agents.get(name.as_str()).and_then(Account::known) {
+        return Some(most);
     }
     if let Some(estimate) = agent.estimate {
         return Some(estimate.into());

@@ -229,7 +229,7 @@ impl TurnFinished {
         budget::settle(run, self.turn, self.result.usage);
         let agent = run.handoff(self.turn.handoff).map(|handoff| handoff.offer.to.to_string());
         if let Some(account) = agent.and_then(|agent| run.purse.agents.get_mut(&agent)) {
-            account.finished += 1;
+            account.finish(self.result.usage);
         }
         let Some(handoff) = run.handoff_mut(self.turn.handoff) else {
             return;

@@ -151,6 +151,9 @@ impl History {
             Event::LeaseRenewed(e) => self.is_out(e.turn)?,
             Event::TurnFinished(e) => {
                 self.end(e.turn, e.result.usage)?;
+                if let Some(run) = before {
+                    self.costs.finished(run, e.turn, e.result.usage);
+                }
                 self.finished.insert(e.turn, session_of(&e.result.response));
                 let trusting = before.is_some_and(|run| run.workflow.workflow.trust_bare_frames);
                 if e.result.bare && !trusting {

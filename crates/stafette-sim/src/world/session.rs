@@ -6,7 +6,7 @@ use stafette_core::workflow::Runner;
 use stafette_core::{Input, Millis, Question, TurnKey, TurnOrder};
 
 use super::{Happening, Message, Passage, Reply, Stand, World};
-use crate::agent::{Phase, Said, Session};
+use crate::agent::{Circumstances, Phase, Said, Session};
 
 /// The number of times that a message is tried on another process.
 const TRIES: u32 = 6;
@@ -41,7 +41,9 @@ impl World {
             key.handoff, key.attempt, key.turn, order.deliveries
         ));
         let script = self.cast.scripts.get(agent);
-        let session = Session::new(format!("s{id}"), order, script, home, bare, in_loop);
+        let unseen = self.chance.percent(10);
+        let circumstances = Circumstances { home, bare, in_loop, unseen };
+        let session = Session::new(format!("s{id}"), order, script, circumstances);
         self.sessions.insert(id, session);
         let after = match self.chance.below(50) {
             0 => self.cast.workflow.limits.accept_timeout.0 * 2,

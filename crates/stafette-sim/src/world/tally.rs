@@ -3,7 +3,7 @@
 use stafette_core::handoff::{About, Way};
 use stafette_core::run::propose::Refusal;
 use stafette_core::workflow::Strategy;
-use stafette_core::{Event, Input, Party, Reply, Status, TeamAbout, Usd, fields};
+use stafette_core::{Event, Input, Party, Reply, Status, TeamAbout, Usage, Usd, fields};
 use stafette_store::Stored;
 
 use super::World;
@@ -94,6 +94,9 @@ impl World {
                 if e.reserved.money == run.purse.limit.money {
                     self.counts.note("turn of unknown cost");
                 }
+            }
+            Event::TurnFinished(e) if e.result.usage == Usage::unknown() => {
+                self.counts.note("result of unknown cost");
             }
             Event::LateResultKept(e)
                 if self.witness.history.deadlines.has_ended(e.turn.handoff) =>
