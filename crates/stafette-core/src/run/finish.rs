@@ -182,7 +182,7 @@ pub(super) fn is_completion(offer: &Offer) -> bool {
 
 /// Applies the answer of an agent that handed nothing on.
 fn conclude(draft: &mut Draft, id: HandoffId, response: Response) {
-    let response = match tell::fitting(draft.run.handoff(id), response) {
+    let response = match tell::fitting(&draft.run, id, response) {
         Ok(response) => response,
         Err(complaints) => return think_again(draft, id, complaints),
     };
