@@ -140,7 +140,10 @@ fn finishes(batch: &Batch) -> Option<&Entry> {
 fn uncut(mut batch: Batch) -> Batch {
     for entry in &mut batch.entries {
         let Ok(mut body) = serde_json::from_str::<serde_json::Value>(&entry.body) else { continue };
-        let cuts = |event: &mut serde_json::Value| event.as_object_mut()?.remove("cuts");
+        let cuts = |event: &mut serde_json::Value| {
+            let event = event.as_object_mut()?;
+            event.remove("answer_cuts").or(event.remove("cuts"))
+        };
         let inner = body.as_object_mut().into_iter().flat_map(|it| it.values_mut());
         if inner.filter_map(cuts).count() > 0 || cuts(&mut body).is_some() {
             entry.body = body.to_string();

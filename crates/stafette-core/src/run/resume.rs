@@ -82,7 +82,7 @@ fn record(draft: &mut Draft, mut event: HandoffResumed) {
     if !event.inputs.is_empty() {
         let mut inputs = handoff.inputs.clone();
         inputs.extend(event.inputs.clone());
-        event.cuts = fields::surplus(&inputs, &[]);
+        event.cuts = fields::surplus([&inputs], &[]);
     }
     draft.record(Event::HandoffResumed(Box::new(event)));
 }

@@ -179,7 +179,7 @@ pub(crate) fn fitting(
     mut response: Response,
 ) -> Result<Response, Vec<String>> {
     let Some(handoff) = run.handoff(id) else { return Ok(response) };
-    let bytes = fields::size(&response.outputs);
+    let bytes = response.size();
     if bytes > fields::MAX {
         return Err(vec![Refusal::TooLarge { bytes, limit: fields::MAX }.to_string()]);
     }

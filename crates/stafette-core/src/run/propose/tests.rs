@@ -276,7 +276,14 @@ fn a_handoff_that_carries_too_much_is_refused() {
     let mut story = Story::new(RELAY);
     let outputs = fields(json!({ "blob": "x".repeat(MAX_PAYLOAD + 1) }));
     story.hands(h(1), vec![Offer { outputs, ..pass("builder") }]);
-    assert!(refusals(&story)[0].starts_with("Payload too large"));
+    let options = vec!["o".repeat(MAX_PAYLOAD / 2); 2];
+    let question = crate::Question { options, details: "?".into(), ..crate::Question::default() };
+    story.hands(h(1), vec![Offer { question: Some(question), ..ask("human") }]);
+    let objections = vec!["x".repeat(MAX_PAYLOAD + 1)];
+    story.hands(h(1), vec![Offer { objections, ..pass("builder") }]);
+    let refusals = refusals(&story);
+    assert_eq!(refusals.len(), 3);
+    assert!(refusals.iter().all(|refusal| refusal.starts_with("Payload too large")));
 }
 
 #[test]
