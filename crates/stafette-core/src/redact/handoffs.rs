@@ -71,6 +71,7 @@ impl Redact for About {
             About::Inputs
             | About::Recovery(_)
             | About::Loop(_)
+            | About::Unconfirmed(_)
             // The agent waits for an answer under the id that it gave the request.
             | About::Permission(_, _)
             | About::Budget

@@ -52,6 +52,10 @@ pub(crate) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply 
         Ok(response) => response,
         Err(complaints) => return Reply::Unfit { complaints },
     };
+    let result = match &about {
+        About::Unconfirmed(source) => draft.run.handoff(*source).and_then(|it| it.unconfirmed.clone()),
+        _ => None,
+    };
     let event = QuestionAnswered { handoff: id, answer: answer.clone() };
     draft.record(Event::QuestionAnswered(event));
     close::answered(draft, id, response.clone());
@@ -61,7 +65,8 @@ pub(crate) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply 
         About::Inputs => {}
         About::Recovery(failed) => go_on(draft, failed, &answer, response.outputs),
         About::Loop(parked) => go_round(draft, parked, &word, response.outputs),
-        About::Confirm(source, result) => confirm(draft, source, &word, *result),
+        About::Unconfirmed(source) => confirm(draft, source, &word, result),
+        About::Confirm(source, result) => confirm(draft, source, &word, Some(result)),
         About::Permission(turn, request) => {
             permission::answered(draft, turn, request, answer.text);
         }
@@ -87,7 +92,7 @@ fn objection(run: &Run, question: &Question, answer: &Answer) -> Option<String> 
                 || (is_waited_for(run, *failed) && misspelled(options, text).is_none())
         }
         About::Budget => Usd::parse(&text.to_lowercase()).is_ok(),
-        About::Confirm(..) | About::Permission(..) => false,
+        About::Unconfirmed(_) | About::Confirm(..) | About::Permission(..) => false,
     };
     let more = match &question.about {
         About::Recovery(_) => "; words for the agent follow `retry`, as in `retry use port 8081`",
@@ -197,13 +202,26 @@ fn go_round(draft: &mut Draft, parked: HandoffId, word: &str, outputs: Fields) {
     }
 }
 
-fn confirm(draft: &mut Draft, source: HandoffId, word: &str, result: TurnResult) {
-    if word == "allow" {
-        finish::hand_on(draft, source, result);
+fn confirm(draft: &mut Draft, source: HandoffId, word: &str, result: Option<Box<TurnResult>>) {
+    if let Some(result) = result.filter(|_| word == "allow") {
+        finish::hand_on(draft, source, *result);
         return;
     }
     let refusal = Response::failed("A person did not confirm the handoff");
     resume::refused(draft, source, vec![refusal]);
+}
+
+impl QuestionAnswered {
+    pub(super) fn apply(&self, run: &mut Run) {
+        let about = |asked: &Handoff| match asked.offer.question.as_ref()?.about {
+            About::Unconfirmed(source) => Some(source),
+            _ => None,
+        };
+        let source = run.handoff(self.handoff).and_then(about);
+        if let Some(source) = source.and_then(|id| run.handoff_mut(id)) {
+            source.unconfirmed = None;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -331,8 +349,11 @@ mod tests {
         let mut story = Story::new(RELAY);
         story.ends(h(1), bare());
         assert_eq!(story.question(h(2)).options, ["allow", "refuse"]);
+        let kept = |story: &Story| story.run.handoff(h(1)).and_then(|it| it.unconfirmed.clone());
+        assert_eq!(kept(&story), Some(Box::new(bare())), "what it is about stays where it is");
         story.person_says(h(2), "refuse").ends(h(1), bare()).person_says(h(3), "allow");
         assert_eq!((story.state(h(1)), story.state(h(4))), ("resolved", "pending"));
+        assert_eq!(kept(&story), None);
 
         let trusting =
             RELAY.replace("entry = \"planner\"", "entry = \"planner\"\ntrust_bare_frames = true");

@@ -234,6 +234,7 @@ impl HandoffClosed {
         let (way, response) = (self.way, self.response.clone());
         handoff.state = State::Closed(Box::new(Closing { at, response, way }));
         handoff.answers = Vec::new();
+        handoff.unconfirmed = None;
         let gathered = handoff.gathered.clone();
         // The successor owes the whole answer, including what others contributed.
         let next = self.succeeded_by.first().and_then(|id| run.handoff_mut(*id));

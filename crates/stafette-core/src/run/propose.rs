@@ -317,6 +317,7 @@ impl HandoffAdmitted {
             permits: Vec::new(),
             told: super::tell::TurnReport::default(),
             ignored: Vec::new(),
+            unconfirmed: None,
             gathered: gathered.unwrap_or_default(),
             deadline: terms.deadline,
             cools: terms.cools,

@@ -210,7 +210,7 @@ impl History {
                 must(first, "an answer counts once", || e.handoff.to_string())?;
                 let asked = before.and_then(|run| run.handoff(e.handoff));
                 let question = asked.and_then(|handoff| handoff.offer.question.as_ref());
-                if let Some(About::Confirm(source, _)) = question.map(|question| &question.about) {
+                if let Some(About::Unconfirmed(source)) = question.map(|question| &question.about) {
                     self.unconfirmed.remove(source);
                 }
             }

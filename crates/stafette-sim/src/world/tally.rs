@@ -56,7 +56,7 @@ impl World {
                     About::Inputs => "question about inputs",
                     About::Recovery(_) => "question about a failure",
                     About::Loop(_) => "loop parked",
-                    About::Confirm(..) => "question about plain output",
+                    About::Unconfirmed(_) | About::Confirm(..) => "question about plain output",
                     About::Permission(..) => "question about a permission",
                     About::Budget => "budget stop",
                     About::Team(TeamAbout::Change(_)) => "question about a change",
