@@ -32,6 +32,15 @@ impl World {
         if order.deliveries > 1 {
             self.counts.note("redelivery");
         }
+        if order.deliveries > 1
+            && let Some(result) = self.up(node).and_then(|up| up.run().reported(key))
+            && self.chance.percent(70)
+        {
+            self.counts.note("result that was told before");
+            let input = Input::Finish { turn: key, result: Box::new(result) };
+            self.push(node, Message { input, reply: Reply::Told });
+            return id;
+        }
         let agent = &order.agent;
         let in_loop = self.cast.workflow.loops.iter().any(|l| l.between.contains(agent));
         let bare = self.cast.bare.contains(agent);
@@ -41,8 +50,8 @@ impl World {
             key.handoff, key.attempt, key.turn, order.deliveries
         ));
         let script = self.cast.scripts.get(agent);
-        let unseen = self.chance.percent(10);
-        let circumstances = Circumstances { home, bare, in_loop, unseen };
+        let (unseen, tells) = (self.chance.percent(10), self.chance.percent(20));
+        let circumstances = Circumstances { home, bare, in_loop, unseen, tells };
         let session = Session::new(format!("s{id}"), order, script, circumstances);
         self.sessions.insert(id, session);
         let after = match self.chance.below(50) {

@@ -24,6 +24,9 @@ impl World {
                         self.counts.note("answer that does not fit");
                     }
                 }
+                (Input::Fail { .. }, Reply::Finished { .. }) => {
+                    self.counts.note("failure after a report");
+                }
                 (Input::Take { by, .. }, Reply::Taken { by: holder }) if by != holder => {
                     self.counts.note("turn taken by another");
                 }
