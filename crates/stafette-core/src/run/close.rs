@@ -39,7 +39,7 @@ pub struct HandoffClosed {
     /// the answers would be too large together.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub brief: bool,
-    /// The effect on a coordinator. `None` in events of older releases, where it is computed.
+    /// The effect on a coordinator; `None` in events of older releases, where it is computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<Box<Closed>>,
 }
@@ -128,7 +128,7 @@ pub(crate) fn succeeded_by(
 }
 
 fn record(draft: &mut Draft, mut closed: HandoffClosed) {
-    closed.team = team::closing(&draft.run, &closed);
+    closed.team = Some(team::closing(&draft.run, &closed));
     draft.record(Event::HandoffClosed(Box::new(closed)));
 }
 
@@ -225,8 +225,7 @@ impl HandoffClosed {
             // Cancelled in the middle of a turn: its reservation is released.
             run.purse.release(&agent, reserved);
         }
-        let follows = self.team.clone().or_else(|| team::closing(run, self));
-        let withheld = follows.as_ref().is_some_and(|follows| follows.withheld);
+        let follows = self.team.clone().unwrap_or_else(|| team::closing(run, self));
         let Some(handoff) = run.handoff_mut(self.handoff) else {
             return;
         };
@@ -247,7 +246,7 @@ impl HandoffClosed {
                 on.retain(|id| *id != self.handoff);
                 on.extend(&self.succeeded_by);
             }
-            if self.succeeded_by.is_empty() && !withheld {
+            if self.succeeded_by.is_empty() && !follows.withheld {
                 for answer in gathered.into_iter().chain([self.response.clone()]) {
                     waiting.inputs.extend(answer.outputs.clone());
                     waiting.answers.push(if self.brief { in_brief(answer) } else { answer });
@@ -264,9 +263,7 @@ impl HandoffClosed {
                 whole::cut(run, id, &self.cuts, self.handoff);
             }
         }
-        if let Some(follows) = follows {
-            team::closed(run, self.handoff, &follows);
-        }
+        team::closed(run, self.handoff, &follows);
     }
 }
 
