@@ -363,7 +363,15 @@ pub struct Handoff {
     pub usage: Usage,
 }
 
+/// The input with a person's reply in their own words.
+pub(crate) const ANSWER: &str = "answer";
+
 impl Handoff {
+    /// True if it holds a reply to a question of its own: it did not come along with the handoff.
+    pub(crate) fn has_reply(&self) -> bool {
+        self.inputs.contains_key(ANSWER) && !self.offer.outputs.contains_key(ANSWER)
+    }
+
     /// Returns the answer that closed it, with the values that earlier takers contributed. `None`
     /// while it is open.
     pub fn answer(&self) -> Option<Response> {

@@ -280,9 +280,7 @@ impl Run {
             Event::RecoveryChosen(e) => e.apply(self),
             Event::HandoffOverdue(e) => e.apply(self),
             Event::QuestionAnswered(e) => e.apply(self),
-            Event::AlertRaised(_)
-            | Event::MessageUnread(_)
-            | Event::Team(_) => {}
+            Event::AlertRaised(_) | Event::MessageUnread(_) | Event::Team(_) => {}
         }
         team::apply(self, at, event);
     }

@@ -477,4 +477,3 @@ pub(crate) fn forked(team: &mut Team) {
         lineage.plan = None;
     }
 }
-

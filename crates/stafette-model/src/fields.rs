@@ -202,7 +202,8 @@ mod tests {
         let holds = |key: &str, bytes| {
             Fields::from_iter([(key.to_owned(), Value::String("\u{4e2d}".repeat(bytes / 3)))])
         };
-        let mut all = vec![holds("report", MAX / 3), holds("plan", MAX / 2), holds("report", MAX / 3)];
+        let mut all =
+            vec![holds("report", MAX / 3), holds("plan", MAX / 2), holds("report", MAX / 3)];
         let keys = surplus(&all, &[]);
         assert_eq!(keys, ["report"], "two of them are more than the one that is larger");
         all.iter_mut().for_each(|fields| cut(fields, &keys, |_, _| HandoffId(3)));

@@ -338,6 +338,9 @@ pub struct Response {
     /// The resources that the work used.
     #[serde(default)]
     pub usage: Usage,
+    /// The question that it answers, if a person was asked one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
     /// Data that only the dialect understands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign: Option<Foreign>,
@@ -357,6 +360,7 @@ impl Response {
             summary: String::new(),
             took: Millis(0),
             usage: Usage::default(),
+            question: None,
             foreign: None,
         }
     }
@@ -364,7 +368,7 @@ impl Response {
     /// Returns the approximate size of everything that it says besides its values, in bytes.
     pub fn words(&self) -> usize {
         let lists = self.unresolved.iter().chain(&self.recommendations);
-        length(lists.chain(&self.failure).chain([&self.summary]))
+        length(lists.chain(&self.failure).chain(&self.question).chain([&self.summary]))
             + self.foreign.as_ref().map_or(0, Foreign::size)
     }
 

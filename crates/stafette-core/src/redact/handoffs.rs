@@ -25,7 +25,7 @@ redact! {
         keep: blocking, within
     }
     Response {
-        clean: outputs, unresolved, failure, recommendations, summary, foreign;
+        clean: outputs, unresolved, failure, recommendations, summary, question, foreign;
         keep: by, outcome, took, usage
     }
     // The fingerprint is a digest of files.

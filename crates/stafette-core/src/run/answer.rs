@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use super::{Draft, Status, budget, close, finish, permission, recover, resume};
 use crate::fields;
-use crate::handoff::Question;
-use crate::handoff::{About, State};
+use crate::handoff::{ANSWER, About, Question, State};
 use crate::team;
 use crate::text::nearest;
 use crate::workflow::RecoveryCause;
@@ -53,7 +52,9 @@ pub(crate) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply 
         Err(complaints) => return Reply::Unfit { complaints },
     };
     let result = match &about {
-        About::Unconfirmed(source) => draft.run.handoff(*source).and_then(|it| it.unconfirmed.clone()),
+        About::Unconfirmed(source) => {
+            draft.run.handoff(*source).and_then(|it| it.unconfirmed.clone())
+        }
         _ => None,
     };
     let event = QuestionAnswered { handoff: id, answer: answer.clone() };
@@ -146,7 +147,7 @@ fn response(handoff: &Handoff, answer: &Answer) -> Result<Response, Vec<String>>
             .collect();
         let key = match open.as_slice() {
             [only] => only,
-            _ => "answer",
+            _ => ANSWER,
         };
         outputs.insert(key.to_owned(), Value::String(answer.text.clone()));
     }
@@ -161,13 +162,15 @@ fn response(handoff: &Handoff, answer: &Answer) -> Result<Response, Vec<String>>
         .collect();
     let outcome = if unresolved.is_empty() { Outcome::Resolved } else { Outcome::Partial };
     let summary = answer.text.clone();
-    Ok(Response { outputs, unresolved, summary, ..Response::new(Party::Human, outcome) })
+    let asked = handoff.offer.question.as_ref().map(|question| question.details.clone());
+    let question = asked.filter(|asked| !asked.is_empty());
+    Ok(Response { outputs, unresolved, summary, question, ..Response::new(Party::Human, outcome) })
 }
 
 fn go_on(draft: &mut Draft, failed: HandoffId, answer: &Answer, outputs: Fields) {
     let text = answer.text.trim();
     if let Some(advice) = advice(text) {
-        let advice = Fields::from_iter([("answer".to_owned(), Value::from(advice))]);
+        let advice = Fields::from_iter([(ANSWER.to_owned(), Value::from(advice))]);
         return resume::afresh(draft, failed, advice);
     }
     match text.to_lowercase().as_str() {
@@ -276,6 +279,23 @@ mod tests {
         story.person_says(h(2), "JWT");
         let order = story.run.outbox().next().expect("the planner goes on");
         assert_eq!(order.inputs["answer"], "JWT");
+    }
+
+    #[test]
+    fn s2_06_a_persons_answer_is_for_the_agent_that_asked_and_for_no_other() {
+        let mut story = Story::new(RELAY);
+        story.hands(h(1), vec![escalation(true)]).person_says(h(2), "JWT");
+        let order = story.run.outbox().next().expect("the planner goes on");
+        let back = order.answers.first().and_then(|it| it.question.as_deref());
+        assert_eq!(back, Some("Cannot determine auth method"), "it knows what was answered");
+        assert_eq!(order.inputs["answer"], "JWT");
+        story.hands(h(1), vec![pass("builder")]);
+        let order = story.run.outbox().next().expect("the builder starts");
+        assert_eq!(order.inputs.get("answer"), None, "nobody has answered the builder");
+        let values = Fields::from_iter([("answer".to_owned(), "42".into())]);
+        story.hands(h(3), vec![Offer { outputs: values, ..pass("reviewer") }]);
+        let order = story.run.outbox().next().expect("the reviewer starts");
+        assert_eq!(order.inputs["answer"], "42", "it was handed over by name");
     }
 
     #[test]

@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, Stage, Status, message, resume, whole};
+use super::{Draft, Run, Stage, Status, budget, message, resume, whole};
 use crate::fields;
 use crate::handoff::{Closing, State, Way};
 use crate::team::Awaited;
 use crate::team::{self, Closed};
 use crate::text::clip;
-use crate::{Event, Handoff, HandoffId, Outcome, Party, Response, Time};
+use crate::{Event, Handoff, HandoffId, Outcome, Party, Response, Time, Usage};
 
 /// The most characters of a text, and the most texts of a list, of an answer in brief.
 const BRIEF: usize = 1024;
@@ -39,6 +39,10 @@ pub struct HandoffClosed {
     /// the answers would be too large together.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub brief: bool,
+    /// The usage of the turn that it interrupts, as far as it is known; `None` if no agent has taken
+    /// one, and in events of older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Usage>,
     /// The effect on a coordinator; `None` in events of older releases, where it is computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<Box<Closed>>,
@@ -55,6 +59,7 @@ impl HandoffClosed {
             cuts: Vec::new(),
             answer_cuts: Vec::new(),
             brief: false,
+            used: None,
             team: None,
         }
     }
@@ -128,6 +133,7 @@ pub(crate) fn succeeded_by(
 }
 
 fn record(draft: &mut Draft, mut closed: HandoffClosed) {
+    closed.used = budget::interrupted(&draft.run, closed.handoff);
     closed.team = Some(team::closing(&draft.run, &closed));
     draft.record(Event::HandoffClosed(Box::new(closed)));
 }
@@ -172,6 +178,7 @@ fn in_brief(answer: Response) -> Response {
         failure: answer.failure.as_ref().map(short),
         recommendations: first(&answer.recommendations),
         summary: short(&answer.summary),
+        question: answer.question.as_ref().map(short),
         foreign: None,
         ..answer
     }
@@ -212,18 +219,17 @@ pub(crate) fn end_awaiting(draft: &mut Draft, status: Status, why: &str, awaits:
         record(draft, HandoffClosed::new(id, Response::failed(why), Way::Cancelled));
     }
     message::end(draft);
+    budget::note_excess(draft);
     let ending = Ending { status, why: why.to_owned() };
     draft.record(Event::RunFinished(RunFinished { ending, awaits, lists_orders: true }));
 }
 
 impl HandoffClosed {
     pub(crate) fn apply(&self, run: &mut Run, at: Time) {
-        let out = run
-            .handoff(self.handoff)
-            .and_then(|h| Some((h.offer.to.clone(), h.state.turn()?.reserved)));
-        if let Some((agent, reserved)) = out {
+        let out = run.handoff(self.handoff).filter(|handoff| handoff.state.turn().is_some());
+        if out.is_some() {
             // Cancelled in the middle of a turn: its reservation is released.
-            run.purse.release(&agent, reserved);
+            budget::settle(run, self.handoff, self.used);
         }
         let follows = self.team.clone().unwrap_or_else(|| team::closing(run, self));
         let Some(handoff) = run.handoff_mut(self.handoff) else {

@@ -231,7 +231,7 @@ fn is_worn_out(draft: &Draft, id: HandoffId) -> bool {
 
 impl TurnFinished {
     pub(super) fn apply(&self, run: &mut Run) {
-        budget::settle(run, self.turn, self.result.usage);
+        budget::settle(run, self.turn.handoff, Some(self.result.usage));
         let agent = run.handoff(self.turn.handoff).map(|handoff| handoff.offer.to.to_string());
         if let Some(account) = agent.and_then(|agent| run.purse.agents.get_mut(&agent)) {
             account.finish(self.result.usage);

@@ -14,6 +14,7 @@ pub(super) fn terms(run: &Run, admitted: &HandoffAdmitted, at: Time) -> Terms {
     let constraints = team::legacy::constraints(run, offer);
     let moves = matches!(offer.to, Party::Agent(_));
     Terms {
+        leaves_answer: false,
         counts: moves && offer.from != Party::Human && !constraints.fixed_taker,
         // Paths were marked as used, and cooled down, on admission.
         cools: false,

@@ -436,7 +436,8 @@ mod tests {
         is_given_back(&mut story, document("planner", OTHER), &why);
 
         const TRACE: &str = "0190a0a0-0000-7000-8000-000000000001";
-        let foreign = Foreign { dialect: "contract".into(), id: TRACE.into(), ..Foreign::default() };
+        let foreign =
+            Foreign { dialect: "contract".into(), id: TRACE.into(), ..Foreign::default() };
         let mut story = Story::new(RELAY);
         story.hands(h(1), vec![Offer { foreign: Some(foreign), ..pass("builder") }]);
         story.ends(h(2), TurnResult::new(document("builder", OTHER)));

@@ -76,7 +76,8 @@ mod tests {
             agents.join(", "),
             routes.join(", "),
         ));
-        story.hands(h(1), MEMBERS.map(|name| Offer { item: Some(name.into()), ..ask(name) }).into());
+        story
+            .hands(h(1), MEMBERS.map(|name| Offer { item: Some(name.into()), ..ask(name) }).into());
         story
     }
 

@@ -29,9 +29,11 @@ impl Costs {
         (self.beyond, self.unknown) = Default::default();
         let known = self.is_known(run, e.turn);
         let left = left(run);
-        must(known || e.reserved == left, "a turn of unknown cost reserves all that is left", || {
-            format!("{} reserves {:?} of {left:?}", e.turn, e.reserved)
-        })?;
+        must(
+            known || e.reserved == left,
+            "a turn of unknown cost reserves all that is left",
+            || format!("{} reserves {:?} of {left:?}", e.turn, e.reserved),
+        )?;
         let other = self.out.iter().find(|(_, (_, known))| !known).map(|(turn, _)| turn);
         must(known || other.is_none(), "one turn of unknown cost is out at a time", || {
             format!("{} beside {other:?}", e.turn)

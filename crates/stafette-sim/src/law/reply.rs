@@ -104,12 +104,15 @@ impl Round<'_> {
                 let proposed = admitted.len() + refused.len();
                 // What was told before counts instead of what the result has.
                 let result_kept = self.result(*turn);
-                let whole = proposed == 0
-                    || result_kept.is_some_and(|kept| proposed == proposals(kept));
+                let whole =
+                    proposed == 0 || result_kept.is_some_and(|kept| proposed == proposals(kept));
                 let theirs = admitted.iter().all(|id| {
                     self.admitted(*id).is_some_and(|(_, cause)| cause == Some(turn.handoff))
                 });
-                whole && theirs && self.refused(*turn, refused) && self.has_result(*turn, Some(result))
+                whole
+                    && theirs
+                    && self.refused(*turn, refused)
+                    && self.has_result(*turn, Some(result))
             }
             (Input::Tell { turn, .. }, Reply::Reported { refused }) => {
                 let ordered =
@@ -230,9 +233,7 @@ impl Round<'_> {
     fn refused(&self, turn: TurnKey, refusals: &[Refusal]) -> bool {
         refusals.iter().all(|refusal| {
             self.events.iter().any(|it| match &it.event {
-                Event::HandoffRefused(e) => {
-                    e.cause == Some(turn.handoff) && e.refusal == *refusal
-                }
+                Event::HandoffRefused(e) => e.cause == Some(turn.handoff) && e.refusal == *refusal,
                 _ => false,
             })
         })

@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 
 use stafette_core::run::Stage;
 use stafette_core::workflow::council;
-use stafette_core::{
-    Handoff, HandoffId, Millis, Party, Response, Run, State, Time, Usage, fields,
-};
+use stafette_core::{Handoff, HandoffId, Millis, Party, Response, Run, State, Time, Usage, fields};
 
 use super::{History, LawResult, must};
 

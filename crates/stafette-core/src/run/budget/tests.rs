@@ -327,3 +327,45 @@ fn s4_08_what_was_spent_is_known_by_day() {
     assert_eq!(days, ["1970-01-01"]);
     assert_eq!(story.run.purse.days["1970-01-01"].spent.money, Usd(300_000));
 }
+
+/// The run of one agent that is a program of somebody's own.
+fn own_program(more: &str) -> Story {
+    let program = format!("agents.solo = {{ runner = \"exec\", command = [\"./solo\"]{more} }}");
+    let text = format!("workflow = {{ name = \"solo\", entry = \"solo\" }}\n{program}\n");
+    Story::new(&format!("{text}budget = {{ money = \"1usd\", tokens = 100 }}\n"))
+}
+
+#[test]
+fn b_05_a_turn_that_is_cancelled_in_its_midst_has_cost_what_nobody_knows() {
+    let cancel = || crate::Input::Cancel { by: "ada".into(), why: String::new() };
+    let mut story = own_program("");
+    story.accept(h(1)).input(cancel());
+    let spent = story.run.purse.spent;
+    assert_eq!((spent.cost(), story.run.purse.reserved), ("unknown".to_owned(), Usage::default()));
+    assert_eq!(story.run.purse.agents["solo"].turns, 1);
+
+    let mut story = own_program(", estimate = { money = 0.2 }");
+    story.accept(h(1)).input(cancel());
+    assert_eq!(story.run.purse.spent.cost(), "≈ $0.20");
+
+    let mut story = own_program(", estimate = { money = 0.2 }");
+    story.input(cancel());
+    assert_eq!(story.run.purse.spent.cost(), "$0.00", "nobody had begun");
+}
+
+#[test]
+fn b_05_a_turn_that_nobody_took_costs_nothing() {
+    let mut story = own_program(", estimate = { money = 0.2 }");
+    story.breaks(h(1), crate::FailureKind::Recoverable);
+    assert_eq!(story.run.purse.spent.cost(), "$0.00");
+    story.until_due().accept(h(1)).breaks(h(1), crate::FailureKind::Recoverable);
+    assert_eq!(story.run.purse.spent.cost(), "$0.00", "its failure said that it used nothing");
+}
+
+#[test]
+fn b_05_a_run_that_ends_above_its_budget_says_so() {
+    let mut story = own_program("");
+    story.ends(h(1), TurnResult { usage: costing(40.0), ..done() });
+    assert_eq!(story.status(), Status::Succeeded);
+    assert!(story.transcript().contains("budget reached: $40.00 of $1.00 are spent"));
+}
