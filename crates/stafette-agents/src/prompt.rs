@@ -102,7 +102,8 @@ fn answer(response: &Response) -> String {
         Outcome::Failed => "failed",
         Outcome::Escalated => "escalated to a person",
     };
-    let mut text = format!("- {}: {outcome}", response.by);
+    let asked = response.question.as_ref().map(|it| format!(", asked “{it}”"));
+    let mut text = format!("- {}{}: {outcome}", response.by, asked.unwrap_or_default());
     let failure = response.failure.as_deref().unwrap_or_default();
     for part in [failure, response.summary.as_str()] {
         if !part.is_empty() {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::run::permission::Permit;
 use crate::run::tell::TurnReport;
 use crate::team::TeamAbout;
-use crate::{Fields, HandoffId, Millis, Party, Time, TurnKey, Usage};
+use crate::{Fields, HandoffId, Millis, Party, Time, TurnKey, TurnResult, Usage};
 use stafette_model::offer;
 
 pub use stafette_model::offer::{
@@ -34,8 +34,10 @@ pub enum About {
     /// Decides how to handle a loop that ran too often or changed nothing: accept or stop; any
     /// other text is advice for another round.
     Loop(HandoffId),
-    /// Confirms handoffs that were only inferred from plain output: allow or refuse.
-    Confirm(HandoffId, Box<crate::TurnResult>),
+    /// Confirms what was only read from plain output, and is kept in the handoff: allow or refuse.
+    Unconfirmed(HandoffId),
+    /// The same in older releases, which kept the result here.
+    Confirm(HandoffId, Box<TurnResult>),
     /// Decides whether an agent may perform an action that it asks for during its turn.
     Permission(TurnKey, String),
     /// Decides whether the run may spend more: raise, an amount, or stop.
@@ -328,6 +330,9 @@ pub struct Handoff {
     /// The reasons why frames in the output of the open turn could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<String>,
+    /// The result of its last turn, which a person has to confirm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unconfirmed: Option<Box<TurnResult>>,
     /// Partial answers of earlier takers; their outputs still count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gathered: Vec<Response>,
@@ -358,7 +363,15 @@ pub struct Handoff {
     pub usage: Usage,
 }
 
+/// The input with a person's reply in their own words.
+pub(crate) const ANSWER: &str = "answer";
+
 impl Handoff {
+    /// True if it holds a reply to a question of its own: it did not come along with the handoff.
+    pub(crate) fn has_reply(&self) -> bool {
+        self.inputs.contains_key(ANSWER) && !self.offer.outputs.contains_key(ANSWER)
+    }
+
     /// Returns the answer that closed it, with the values that earlier takers contributed. `None`
     /// while it is open.
     pub fn answer(&self) -> Option<Response> {

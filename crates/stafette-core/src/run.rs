@@ -279,10 +279,8 @@ impl Run {
             Event::QuestionPostponed(e) => e.apply(self),
             Event::RecoveryChosen(e) => e.apply(self),
             Event::HandoffOverdue(e) => e.apply(self),
-            Event::QuestionAnswered(_)
-            | Event::AlertRaised(_)
-            | Event::MessageUnread(_)
-            | Event::Team(_) => {}
+            Event::QuestionAnswered(e) => e.apply(self),
+            Event::AlertRaised(_) | Event::MessageUnread(_) | Event::Team(_) => {}
         }
         team::apply(self, at, event);
     }

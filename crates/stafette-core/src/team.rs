@@ -9,6 +9,7 @@
 pub mod change;
 pub mod council;
 pub mod generation;
+pub(crate) mod legacy;
 pub mod order;
 pub mod phase;
 
@@ -22,8 +23,8 @@ use crate::handoff::Constraints;
 use crate::run::answer::Answer;
 use crate::run::close::HandoffClosed;
 use crate::{
-    Draft, Event, Fields, Handoff, HandoffId, Ignored, Offer, Party, Reply, Response, Run, Time,
-    TurnKey, TurnResult,
+    Draft, Event, Fields, Handoff, HandoffId, Ignored, Party, Reply, Response, Run, Time, TurnKey,
+    TurnResult,
 };
 use change::{ChangeWork, Hand, ProposedSet};
 use council::vote::Vote;
@@ -370,11 +371,11 @@ pub(crate) fn conclude(draft: &mut Draft, id: HandoffId, response: Response) -> 
     COORDINATORS.iter().try_fold(response, |response, it| it.conclude(draft, id, response))
 }
 
-/// Returns the consequences of the end of a handoff; `None` if there are none.
-pub(crate) fn closing(run: &Run, closed: &HandoffClosed) -> Option<Box<Closed>> {
-    let mut follows = Closed::default();
+/// Returns the consequences of the end of a handoff.
+pub(crate) fn closing(run: &Run, closed: &HandoffClosed) -> Box<Closed> {
+    let mut follows = Box::<Closed>::default();
     COORDINATORS.iter().for_each(|it| it.closing(run, closed, &mut follows));
-    (follows != Closed::default()).then(|| Box::new(follows))
+    follows
 }
 
 /// Applies the consequences of the end of a handoff.
@@ -475,13 +476,4 @@ pub(crate) fn forked(team: &mut Team) {
         // The series continues in the original run; a fork does not start a second one.
         lineage.plan = None;
     }
-}
-
-/// Returns the constraints of a handoff that was admitted by an older release, which did not record
-/// them.
-pub(crate) fn old_constraints(run: &Run, offer: &Offer) -> Constraints {
-    let fixed_taker = council::is_turn(offer);
-    let keeps = phase::is_part(offer);
-    let optional = keeps && phase::is_shared(run, &offer.to);
-    Constraints { fresh: keeps, fixed_taker, keeps, optional }
 }

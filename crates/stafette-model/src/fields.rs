@@ -1,6 +1,9 @@
 //! Values that agents pass to each other, as a JSON object: their size, their types, and cutting
 //! them to the size limit.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use crate::{Fields, HandoffId, MissingInput};
@@ -8,7 +11,7 @@ use crate::{Fields, HandoffId, MissingInput};
 /// The maximum size of a handoff's inputs, or of one answer, in bytes.
 pub const MAX: usize = 1024 * 1024;
 
-/// The number of characters that remain of a value that was cut.
+/// The number of bytes that remain of a value that was cut.
 const HEAD: usize = 512;
 
 /// Smaller values are not worth cutting: the note in their place would be as long.
@@ -32,23 +35,30 @@ pub fn size_of(value: &Value) -> usize {
     }
 }
 
-/// Returns the keys whose values must be cut so that `fields` fit: the largest first, and requested
-/// ones last.
-pub fn surplus(fields: &Fields, asked: &[MissingInput]) -> Vec<String> {
-    let mut bytes = size(fields);
-    let mut found = Vec::new();
-    if bytes <= MAX {
-        return found;
+/// Returns the keys whose values must be cut so that `all` fit together: those with the most bytes
+/// first, and requested ones last.
+pub fn surplus<'a>(
+    all: impl IntoIterator<Item = &'a Fields>,
+    asked: &[MissingInput],
+) -> Vec<String> {
+    let mut bytes = 0;
+    let mut spare: BTreeMap<&String, usize> = BTreeMap::new();
+    for (key, value) in all.into_iter().flatten() {
+        let of_value = size_of(value);
+        bytes += key.len() + of_value;
+        if of_value > WORTH {
+            *spare.entry(key).or_default() += of_value - WORTH;
+        }
     }
     let is_asked = |key: &str| asked.iter().any(|input| input.key == key);
-    let mut largest: Vec<(bool, usize, &String)> =
-        fields.iter().map(|(key, value)| (is_asked(key), size_of(value), key)).collect();
-    largest.sort_by(|one, other| (one.0, other.1).cmp(&(other.0, one.1)));
-    for (_, value, key) in largest.into_iter().filter(|(_, value, _)| *value > WORTH) {
+    let mut largest: Vec<(&String, usize)> = spare.into_iter().collect();
+    largest.sort_by_key(|(key, spare)| (is_asked(key), Reverse(*spare)));
+    let mut found = Vec::new();
+    for (key, spare) in largest {
         if bytes <= MAX {
             break;
         }
-        bytes = bytes - value + WORTH;
+        bytes -= spare;
         found.push(key.clone());
     }
     found
@@ -67,7 +77,7 @@ pub fn cut(fields: &mut Fields, keys: &[String], whole: impl Fn(&str, &Value) ->
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        let head: String = text.chars().take(HEAD).collect();
+        let head = &text[..text.floor_char_boundary(HEAD)];
         *value = json!({ "$cut": { "handoff": from, "key": key, "bytes": bytes, "head": head } });
     }
 }
@@ -179,11 +189,27 @@ mod tests {
             description: String::new(),
             source: None,
         }];
-        let keys = surplus(&fields, &asked);
+        let keys = surplus([&fields], &asked);
         assert_eq!(keys, ["large"]);
         cut(&mut fields, &keys, |_, _| HandoffId(3));
         assert!(size(&fields) <= MAX);
         assert_eq!(fields["large"]["$cut"]["bytes"], MAX / 2 + 2);
         assert_eq!(fields["small"], "kept");
+    }
+
+    #[test]
+    fn b_02_what_several_have_under_one_name_is_measured_together() {
+        let holds = |key: &str, bytes| {
+            Fields::from_iter([(key.to_owned(), Value::String("\u{4e2d}".repeat(bytes / 3)))])
+        };
+        let mut all =
+            vec![holds("report", MAX / 3), holds("plan", MAX / 2), holds("report", MAX / 3)];
+        let keys = surplus(&all, &[]);
+        assert_eq!(keys, ["report"], "two of them are more than the one that is larger");
+        all.iter_mut().for_each(|fields| cut(fields, &keys, |_, _| HandoffId(3)));
+        assert!(all.iter().map(size).sum::<usize>() <= MAX);
+        let noted = all.clone();
+        all.iter_mut().for_each(|fields| cut(fields, &keys, |_, _| HandoffId(4)));
+        assert_eq!(all, noted, "a note is not cut again");
     }
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::trace::Traceparent;
-use crate::{Fields, Millis, Party, Usage};
+use crate::{Fields, Millis, Party, Usage, fields};
 
 /// The effect of a handoff on its giver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -131,6 +131,17 @@ pub struct Foreign {
     pub fields: Fields,
 }
 
+impl Foreign {
+    fn size(&self) -> usize {
+        length([&self.dialect, &self.id]) + fields::size(&self.fields)
+    }
+}
+
+/// Returns the length of all texts, in bytes.
+fn length<'a>(texts: impl IntoIterator<Item = &'a String>) -> usize {
+    texts.into_iter().map(String::len).sum()
+}
+
 /// A question to a person.
 // Only the kernel knows what an answer can decide (`A`), so that no dialect has to.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -156,6 +167,13 @@ pub struct Question<A: Default> {
     /// The format for the requested values, such as `competitors=A,B size=1`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub answer_with: String,
+}
+
+impl<A: Default> Question<A> {
+    fn size(&self) -> usize {
+        let texts = [&self.reason, &self.details, &self.context, &self.answer_with];
+        length(texts) + length(&self.options) + length(&self.default)
+    }
 }
 
 /// A proposed handoff: a request in any dialect, translated.
@@ -237,6 +255,22 @@ impl<A: Default> Offer<A> {
         }
     }
 
+    /// Returns the approximate size of everything that it says, in bytes.
+    pub fn size(&self) -> usize {
+        let missing = self.missing.iter().map(|input| {
+            length([&input.key, &input.expected_type, &input.description]) + length(&input.source)
+        });
+        // Those that the kernel adds are short, and no reason to refuse what was admitted before.
+        let prior = self.prior_attempts.iter().filter(|prior| prior.tried.is_none());
+        let prior = prior.map(|prior| length([&prior.action, &prior.result]));
+        length([&self.detail, &self.summary])
+            + length(self.item.iter().chain(&self.instructions).chain(&self.objections))
+            + fields::size(&self.outputs)
+            + missing.chain(prior).sum::<usize>()
+            + self.question.as_ref().map_or(0, Question::size)
+            + self.foreign.as_ref().map_or(0, Foreign::size)
+    }
+
     /// True if it names a target, and says nothing about the work.
     pub fn is_bare(&self) -> bool {
         self.detail.is_empty()
@@ -304,6 +338,9 @@ pub struct Response {
     /// The resources that the work used.
     #[serde(default)]
     pub usage: Usage,
+    /// The question that it answers, if a person was asked one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
     /// Data that only the dialect understands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign: Option<Foreign>,
@@ -323,8 +360,21 @@ impl Response {
             summary: String::new(),
             took: Millis(0),
             usage: Usage::default(),
+            question: None,
             foreign: None,
         }
+    }
+
+    /// Returns the approximate size of everything that it says besides its values, in bytes.
+    pub fn words(&self) -> usize {
+        let lists = self.unresolved.iter().chain(&self.recommendations);
+        length(lists.chain(&self.failure).chain(&self.question).chain([&self.summary]))
+            + self.foreign.as_ref().map_or(0, Foreign::size)
+    }
+
+    /// Returns the approximate size of everything that it says, in bytes.
+    pub fn size(&self) -> usize {
+        fields::size(&self.outputs) + self.words()
     }
 
     /// Creates the orchestrator's answer for work that cannot be done.

@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use stafette_agents::scripted::{Blanks, Script, Step};
+use stafette_core::run::tell::TurnReport;
+use stafette_core::team::Said as TeamSaid;
 use stafette_core::team::council::vote::Vote;
 use stafette_core::{
     Failure, FailureKind, Input, Millis, Offer, Outcome, Party, PrintedFrame, Response, TurnKey,
@@ -69,6 +71,10 @@ pub(crate) struct Session {
     blanks: Blanks,
     bare: bool,
     in_loop: bool,
+    /// True if nobody can see what it uses in this turn.
+    unseen: bool,
+    /// True if it reports through a channel of its own.
+    tells: bool,
     response: Option<Response>,
     offers: Vec<Offer>,
     usage: Usage,
@@ -94,15 +100,28 @@ pub(crate) enum Said {
     Failed(Input),
 }
 
+/// The circumstances of a turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Circumstances {
+    /// The process that it belongs to, as node and life.
+    pub(crate) home: (usize, u32),
+    /// True if its handoffs are read from plain output.
+    pub(crate) bare: bool,
+    pub(crate) in_loop: bool,
+    /// True if nobody can see what it uses.
+    pub(crate) unseen: bool,
+    /// True if it reports through a channel of its own while it works.
+    pub(crate) tells: bool,
+}
+
 impl Session {
     pub(crate) fn new(
         name: String,
         order: TurnOrder,
         script: Option<&Script>,
-        home: (usize, u32),
-        bare: bool,
-        in_loop: bool,
+        circumstances: Circumstances,
     ) -> Self {
+        let Circumstances { home, bare, in_loop, unseen, tells } = circumstances;
         let turn = script.and_then(|script| script.turn_for(&order));
         Session {
             name,
@@ -114,6 +133,8 @@ impl Session {
             home: Some(home),
             bare,
             in_loop,
+            unseen,
+            tells,
             response: None,
             offers: Vec::new(),
             usage: Usage::default(),
@@ -160,6 +181,10 @@ impl Session {
                 Said::Next(soon, None)
             }
             Step::Wait(span) => Said::Next(span, None),
+            Step::Report { tokens, usd, .. } if self.tells => {
+                let usage = Usage::exactly(tokens, Usd(usd.0));
+                Said::Next(soon, Some(self.tell(TurnReport { usage, ..TurnReport::default() })))
+            }
             Step::Report { tokens, usd, note } => {
                 self.usage += Usage::exactly(tokens, Usd(usd.0));
                 Said::Next(soon, Some(Input::Heartbeat { turn, note }))
@@ -191,14 +216,27 @@ impl Session {
         let me = Party::from(&self.order.agent);
         match kind {
             "HANDOFF" => match serde_json::from_value::<Offer>(payload) {
+                Ok(offer) if self.tells => {
+                    let offers = vec![Offer { from: me, ..offer }];
+                    return Some(self.tell(TurnReport { offers, ..TurnReport::default() }));
+                }
                 Ok(offer) => self.offers.push(Offer { from: me, ..offer }),
                 Err(_) => return self.mistaken(kind),
             },
             "RESULT" => match serde_json::from_value::<Response>(payload) {
+                Ok(response) if self.tells => {
+                    let summary = self.name.clone();
+                    let response = Some(Response { by: me, summary, ..response });
+                    return Some(self.tell(TurnReport { response, ..TurnReport::default() }));
+                }
                 Ok(response) => self.response = Some(Response { by: me, ..response }),
                 Err(_) => return self.mistaken(kind),
             },
             "SIGNAL" => match Vote::read(&payload) {
+                Ok(vote) if self.tells => {
+                    let said = TeamSaid { vote: Some(vote), ..TeamSaid::default() };
+                    return Some(self.tell(TurnReport { said, ..TurnReport::default() }));
+                }
                 Ok(vote) => self.vote = Some(vote),
                 Err(_) => return self.mistaken(kind),
             },
@@ -219,6 +257,10 @@ impl Session {
             _ => return Some(Input::Heartbeat { turn, note: None }),
         }
         None
+    }
+
+    fn tell(&self, told: TurnReport) -> Input {
+        Input::Tell { turn: self.key(), told: Box::new(told) }
     }
 
     /// A frame that cannot be read fails the turn, unless it was only printed.
@@ -243,12 +285,12 @@ impl Session {
         let result = TurnResult {
             // An agent that prints frames has said nothing without one; a command's exit is its answer.
             unanswered: silent && self.bare,
-            response: Response { summary, usage: self.usage, ..response },
+            response: Response { summary, usage: self.used(), ..response },
             bare: self.bare && (!offers.is_empty() || self.vote.is_some()),
             offers,
-            usage: self.usage,
+            usage: self.used(),
             fingerprint: self.in_loop.then(|| ledger.fingerprint()),
-            said: stafette_core::team::Said { vote: self.vote.take(), ..Default::default() },
+            said: TeamSaid { vote: self.vote.take(), ..TeamSaid::default() },
         };
         self.phase = Phase::Waiting;
         Said::Finished(Input::Finish { turn: self.key(), result: Box::new(result) })
@@ -256,6 +298,11 @@ impl Session {
 
     fn failed(&self, kind: FailureKind, message: &str) -> Said {
         let failure = Failure::new(kind, message);
-        Said::Failed(Input::Fail { turn: self.key(), failure, usage: self.usage })
+        Said::Failed(Input::Fail { turn: self.key(), failure, usage: self.used() })
+    }
+
+    /// Returns what is known of its usage.
+    fn used(&self) -> Usage {
+        if self.unseen { Usage::unknown() } else { self.usage }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use stafette_core::{Event, Recorded, Run, RunId, Time};
+use stafette_core::{Event, Recorded, Run, RunId, Time, Usage};
 use stafette_engine::Driver;
 use stafette_store::{
     AppendError, Batch, Entry, Fault, HandoffRow, MemoryStore, RunRow, Store, Stored,
@@ -65,6 +65,7 @@ impl Disk {
             Some(Sabotage::ForgetResults) if finishes(&batch).is_some() => return Ok(()),
             Some(Sabotage::KeepResultsTwice) => twice(batch),
             Some(Sabotage::MergeUnmeasured) => uncut(batch),
+            Some(sabotage) if sabotage.is_in_the_kernel() => misjudged(batch, sabotage),
             _ => batch,
         };
         self.store.append_now(batch)?;
@@ -140,12 +141,37 @@ fn finishes(batch: &Batch) -> Option<&Entry> {
 fn uncut(mut batch: Batch) -> Batch {
     for entry in &mut batch.entries {
         let Ok(mut body) = serde_json::from_str::<serde_json::Value>(&entry.body) else { continue };
-        let cuts = |event: &mut serde_json::Value| event.as_object_mut()?.remove("cuts");
+        let cuts = |event: &mut serde_json::Value| {
+            let event = event.as_object_mut()?;
+            event.remove("answer_cuts").or(event.remove("cuts"))
+        };
         let inner = body.as_object_mut().into_iter().flat_map(|it| it.values_mut());
         if inner.filter_map(cuts).count() > 0 || cuts(&mut body).is_some() {
             entry.body = body.to_string();
         }
     }
+    batch
+}
+
+/// Returns the batch as a kernel with this defect would have decided it.
+fn misjudged(mut batch: Batch, sabotage: Sabotage) -> Batch {
+    for entry in &mut batch.entries {
+        let Ok(mut event) = serde_json::from_str::<Event>(&entry.body) else { continue };
+        match (sabotage, &mut event) {
+            (Sabotage::TakeLateAnswers, Event::HandoffAdmitted(e)) => {
+                e.terms.iter_mut().for_each(|terms| terms.deadline = None);
+            }
+            (Sabotage::CoolFromAdmission, Event::HandoffAdmitted(e)) => {
+                e.terms.iter_mut().for_each(|terms| terms.cools = false);
+            }
+            (Sabotage::LoseParts, Event::RecoveryChosen(e)) => e.gathered = None,
+            (Sabotage::ReserveNothing, Event::TurnOrdered(e)) => e.reserved = Usage::default(),
+            _ => continue,
+        }
+        entry.body = serde_json::to_string(&event).unwrap_or_default();
+    }
+    // It would hold the state of the kernel as it should be.
+    batch.snapshot = None;
     batch
 }
 

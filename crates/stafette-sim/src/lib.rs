@@ -57,6 +57,22 @@ pub enum Sabotage {
     MixUpReplies,
     /// Answers are merged into the inputs of the handoff that asked, without a size limit.
     MergeUnmeasured,
+    /// The kernel takes answers after the deadline of their handoff.
+    TakeLateAnswers,
+    /// The kernel forgets the partial answer of a handoff that another party continues.
+    LoseParts,
+    /// The kernel reserves nothing for turns of unknown cost.
+    ReserveNothing,
+    /// The kernel counts the cooldown of a path from the admission of its last handoff.
+    CoolFromAdmission,
+}
+
+impl Sabotage {
+    /// True if the kernel decides wrongly. It then lives with its decision, as the store has it.
+    pub(crate) fn is_in_the_kernel(self) -> bool {
+        use Sabotage::{CoolFromAdmission, LoseParts, ReserveNothing, TakeLateAnswers};
+        matches!(self, TakeLateAnswers | LoseParts | ReserveNothing | CoolFromAdmission)
+    }
 }
 
 /// Runs a seed to its end.

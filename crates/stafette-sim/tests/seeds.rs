@@ -86,6 +86,7 @@ const KINDS: &[&str] = &[
     "restart from a snapshot",
     "result after its deadline",
     "result of an orphan",
+    "result of unknown cost",
     "retry_scheduled",
     "rubbish answer",
     "run cancelled",
@@ -105,6 +106,9 @@ const KINDS: &[&str] = &[
     "transfer within a delegation",
     "turn of unknown cost",
     "turn taken by another",
+    "turn_told",
+    "result that was told before",
+    "failure after a report",
     "turn_failed",
     "two answers at once",
     "two turns that cost money",
@@ -213,6 +217,33 @@ fn b_18_replies_that_are_mixed_up_are_caught() {
 #[test]
 fn b_02_answers_that_are_merged_unmeasured_are_caught() {
     assert_eq!(caught(Sabotage::MergeUnmeasured).law, "inputs and answers are of bounded size");
+}
+
+/// A broken kernel breaks the law that is about what it does wrong.
+fn caught_by(sabotage: Sabotage, law: &str) {
+    let options = Options { sabotage: Some(sabotage), ..Options::default() };
+    let mut broken = (0..200).filter_map(|seed| run(seed, options.clone()).err());
+    assert!(broken.any(|violation| violation.law == law), "no seed noticed {sabotage:?}");
+}
+
+#[test]
+fn s2_03_an_answer_that_counts_after_its_deadline_is_caught() {
+    caught_by(Sabotage::TakeLateAnswers, "a result after the deadline is late");
+}
+
+#[test]
+fn s2_08_a_part_of_an_answer_that_is_lost_is_caught() {
+    caught_by(Sabotage::LoseParts, "what was given in part is there when the asker goes on");
+}
+
+#[test]
+fn b_05_a_turn_of_unknown_cost_that_is_free_is_caught() {
+    caught_by(Sabotage::ReserveNothing, "a turn of unknown cost reserves all that is left");
+}
+
+#[test]
+fn s2_03_a_cooldown_that_is_counted_from_the_admission_is_caught() {
+    caught_by(Sabotage::CoolFromAdmission, "two uses of a path are a cooldown apart");
 }
 
 #[test]

@@ -1,7 +1,10 @@
-//! The kernel knows no coordinator by name: they are added and removed under `team/` alone.
+//! The kernel knows no coordinator by name: they are added and removed under `team/` alone. And what an
+//! event changes is in the event: applying it decides nothing.
+
+use std::ops::Range;
 
 use super::Finding;
-use super::source::Source;
+use super::source::{Source, Word};
 use super::tree::Tree;
 
 /// The files of the kernel, and of the model that it is about.
@@ -24,10 +27,28 @@ const FOLDER: &str = "crates/stafette-core/src/run/";
 /// Words of coordinators, in comments too: a comment that has to explain one here explains a leak.
 const WORDS: [&str; 5] = ["phase", "council", "generation", "lineage", "vote"];
 
+/// The crate whose events are applied.
+const CORE: &str = "crates/stafette-core/src/";
+
 pub(super) fn check(tree: &Tree, sources: &[Source]) -> Vec<Finding> {
     let is_kernel = |path: &str| path.starts_with(FOLDER) || FILES.contains(&path);
     let ours = sources.iter().filter(|source| is_kernel(source.path));
-    ours.flat_map(|source| mentions(tree, source)).collect()
+    let core = sources.iter().filter(|source| source.path.starts_with(CORE));
+    ours.flat_map(|source| mentions(tree, source)).chain(core.flat_map(decisions)).collect()
+}
+
+/// Finds events that look at the workflow when they are applied.
+fn decisions(source: &Source) -> Vec<Finding> {
+    let rules = source.words().filter(|word| word.text == "workflow");
+    let bodies: Vec<Range<usize>> = source.bodies("apply").collect();
+    let applied = |at: usize| bodies.iter().any(|body| body.contains(&at));
+    let found = rules.filter(|word| applied(word.start) && !source.is_test(word.start));
+    let finding = |word: Word| {
+        let message = "an event is applied by the rules of the workflow: put what they decide into the \
+                       event, and what they meant for older ones into `legacy.rs`";
+        Finding::new(source.path, source.line(word.start), message.to_owned())
+    };
+    found.map(finding).collect()
 }
 
 fn mentions(tree: &Tree, source: &Source) -> Vec<Finding> {
@@ -82,6 +103,14 @@ mod tests {
             assert_eq!(told("crates/stafette-core/src/event.rs", code), 1, "{code}");
             assert_eq!(told("crates/stafette-core/src/team/phase.rs", code), 0, "{code}");
         }
+    }
+
+    #[test]
+    fn an_event_that_is_applied_by_the_workflow_is_found() {
+        let code = "impl E {\n    fn apply(&self, run: &mut Run) {\n        let most = \
+                    run.workflow.limits.turns;\n    }\n    fn decide(run: &Run) { run.workflow; }\n}\n";
+        assert_eq!(told("crates/stafette-core/src/team/change.rs", code), 1);
+        assert_eq!(told("crates/stafette-engine/src/driver.rs", code), 0);
     }
 
     #[test]

@@ -84,6 +84,16 @@ impl<'a> Source<'a> {
         self.code[..offset].matches('\n').count() + 1
     }
 
+    /// Returns where the bodies of the functions of that name are.
+    pub(super) fn bodies(&self, function: &str) -> impl Iterator<Item = Range<usize>> {
+        let names = self.words().zip(self.words().skip(1));
+        let named = names.filter(move |(word, name)| word.text == "fn" && name.text == function);
+        named.filter_map(|(_, name)| {
+            let open = name.start + self.code[name.start..].find('{')?;
+            Some(open..closing(&self.code, open))
+        })
+    }
+
     /// Returns the words of the code: names and keywords.
     pub(super) fn words(&self) -> impl Iterator<Item = Word<'_>> {
         words(&self.code)

@@ -25,7 +25,7 @@ redact! {
         keep: blocking, within
     }
     Response {
-        clean: outputs, unresolved, failure, recommendations, summary, foreign;
+        clean: outputs, unresolved, failure, recommendations, summary, question, foreign;
         keep: by, outcome, took, usage
     }
     // The fingerprint is a digest of files.
@@ -71,6 +71,7 @@ impl Redact for About {
             About::Inputs
             | About::Recovery(_)
             | About::Loop(_)
+            | About::Unconfirmed(_)
             // The agent waits for an answer under the id that it gave the request.
             | About::Permission(_, _)
             | About::Budget

@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use super::{Draft, Status, budget, close, finish, permission, recover, resume};
 use crate::fields;
-use crate::handoff::Question;
-use crate::handoff::{About, State};
+use crate::handoff::{ANSWER, About, Question, State};
 use crate::team;
 use crate::text::nearest;
 use crate::workflow::RecoveryCause;
@@ -52,6 +51,12 @@ pub(crate) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply 
         Ok(response) => response,
         Err(complaints) => return Reply::Unfit { complaints },
     };
+    let result = match &about {
+        About::Unconfirmed(source) => {
+            draft.run.handoff(*source).and_then(|it| it.unconfirmed.clone())
+        }
+        _ => None,
+    };
     let event = QuestionAnswered { handoff: id, answer: answer.clone() };
     draft.record(Event::QuestionAnswered(event));
     close::answered(draft, id, response.clone());
@@ -61,7 +66,8 @@ pub(crate) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply 
         About::Inputs => {}
         About::Recovery(failed) => go_on(draft, failed, &answer, response.outputs),
         About::Loop(parked) => go_round(draft, parked, &word, response.outputs),
-        About::Confirm(source, result) => confirm(draft, source, &word, *result),
+        About::Unconfirmed(source) => confirm(draft, source, &word, result),
+        About::Confirm(source, result) => confirm(draft, source, &word, Some(result)),
         About::Permission(turn, request) => {
             permission::answered(draft, turn, request, answer.text);
         }
@@ -87,7 +93,7 @@ fn objection(run: &Run, question: &Question, answer: &Answer) -> Option<String> 
                 || (is_waited_for(run, *failed) && misspelled(options, text).is_none())
         }
         About::Budget => Usd::parse(&text.to_lowercase()).is_ok(),
-        About::Confirm(..) | About::Permission(..) => false,
+        About::Unconfirmed(_) | About::Confirm(..) | About::Permission(..) => false,
     };
     let more = match &question.about {
         About::Recovery(_) => "; words for the agent follow `retry`, as in `retry use port 8081`",
@@ -141,7 +147,7 @@ fn response(handoff: &Handoff, answer: &Answer) -> Result<Response, Vec<String>>
             .collect();
         let key = match open.as_slice() {
             [only] => only,
-            _ => "answer",
+            _ => ANSWER,
         };
         outputs.insert(key.to_owned(), Value::String(answer.text.clone()));
     }
@@ -156,13 +162,15 @@ fn response(handoff: &Handoff, answer: &Answer) -> Result<Response, Vec<String>>
         .collect();
     let outcome = if unresolved.is_empty() { Outcome::Resolved } else { Outcome::Partial };
     let summary = answer.text.clone();
-    Ok(Response { outputs, unresolved, summary, ..Response::new(Party::Human, outcome) })
+    let asked = handoff.offer.question.as_ref().map(|question| question.details.clone());
+    let question = asked.filter(|asked| !asked.is_empty());
+    Ok(Response { outputs, unresolved, summary, question, ..Response::new(Party::Human, outcome) })
 }
 
 fn go_on(draft: &mut Draft, failed: HandoffId, answer: &Answer, outputs: Fields) {
     let text = answer.text.trim();
     if let Some(advice) = advice(text) {
-        let advice = Fields::from_iter([("answer".to_owned(), Value::from(advice))]);
+        let advice = Fields::from_iter([(ANSWER.to_owned(), Value::from(advice))]);
         return resume::afresh(draft, failed, advice);
     }
     match text.to_lowercase().as_str() {
@@ -197,13 +205,26 @@ fn go_round(draft: &mut Draft, parked: HandoffId, word: &str, outputs: Fields) {
     }
 }
 
-fn confirm(draft: &mut Draft, source: HandoffId, word: &str, result: TurnResult) {
-    if word == "allow" {
-        finish::hand_on(draft, source, result);
+fn confirm(draft: &mut Draft, source: HandoffId, word: &str, result: Option<Box<TurnResult>>) {
+    if let Some(result) = result.filter(|_| word == "allow") {
+        finish::hand_on(draft, source, *result);
         return;
     }
     let refusal = Response::failed("A person did not confirm the handoff");
     resume::refused(draft, source, vec![refusal]);
+}
+
+impl QuestionAnswered {
+    pub(super) fn apply(&self, run: &mut Run) {
+        let about = |asked: &Handoff| match asked.offer.question.as_ref()?.about {
+            About::Unconfirmed(source) => Some(source),
+            _ => None,
+        };
+        let source = run.handoff(self.handoff).and_then(about);
+        if let Some(source) = source.and_then(|id| run.handoff_mut(id)) {
+            source.unconfirmed = None;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -258,6 +279,23 @@ mod tests {
         story.person_says(h(2), "JWT");
         let order = story.run.outbox().next().expect("the planner goes on");
         assert_eq!(order.inputs["answer"], "JWT");
+    }
+
+    #[test]
+    fn s2_06_a_persons_answer_is_for_the_agent_that_asked_and_for_no_other() {
+        let mut story = Story::new(RELAY);
+        story.hands(h(1), vec![escalation(true)]).person_says(h(2), "JWT");
+        let order = story.run.outbox().next().expect("the planner goes on");
+        let back = order.answers.first().and_then(|it| it.question.as_deref());
+        assert_eq!(back, Some("Cannot determine auth method"), "it knows what was answered");
+        assert_eq!(order.inputs["answer"], "JWT");
+        story.hands(h(1), vec![pass("builder")]);
+        let order = story.run.outbox().next().expect("the builder starts");
+        assert_eq!(order.inputs.get("answer"), None, "nobody has answered the builder");
+        let values = Fields::from_iter([("answer".to_owned(), "42".into())]);
+        story.hands(h(3), vec![Offer { outputs: values, ..pass("reviewer") }]);
+        let order = story.run.outbox().next().expect("the reviewer starts");
+        assert_eq!(order.inputs["answer"], "42", "it was handed over by name");
     }
 
     #[test]
@@ -331,8 +369,11 @@ mod tests {
         let mut story = Story::new(RELAY);
         story.ends(h(1), bare());
         assert_eq!(story.question(h(2)).options, ["allow", "refuse"]);
+        let kept = |story: &Story| story.run.handoff(h(1)).and_then(|it| it.unconfirmed.clone());
+        assert_eq!(kept(&story), Some(Box::new(bare())), "what it is about stays where it is");
         story.person_says(h(2), "refuse").ends(h(1), bare()).person_says(h(3), "allow");
         assert_eq!((story.state(h(1)), story.state(h(4))), ("resolved", "pending"));
+        assert_eq!(kept(&story), None);
 
         let trusting =
             RELAY.replace("entry = \"planner\"", "entry = \"planner\"\ntrust_bare_frames = true");

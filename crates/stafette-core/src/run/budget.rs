@@ -9,11 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::propose::{self, Proposal};
 use super::{Draft, Run, Status, close};
-use crate::handoff::About;
+use crate::handoff::{About, State};
 use crate::workflow::{Budget, Runner};
 use crate::{
-    Event, Handoff, HandoffId, Kind, Millis, Offer, Party, Question, Reason, Reply, TurnKey, Usage,
-    Usd,
+    Event, Handoff, HandoffId, Kind, Millis, Offer, Party, Question, Reason, Reply, Usage, Usd,
 };
 
 pub use purse::{Account, Day, Purse};
@@ -52,12 +51,12 @@ pub enum Forecast {
 }
 
 /// Returns the most that the next turn of `handoff` is expected to use, from the agent's turns in
-/// this run, the workflow's estimate or earlier runs. `None` if there is no data.
+/// this run, the workflow's estimate or earlier runs. `None` if there is no data: a turn of which
+/// nothing is known is none.
 fn known(run: &Run, handoff: &Handoff) -> Option<Usage> {
     let (name, agent) = run.workflow.agent(&handoff.offer.to)?;
-    let account = run.purse.agents.get(name.as_str());
-    if let Some(account) = account.filter(|account| account.finished > 0) {
-        return Some(account.most);
+    if let Some(most) = run.purse.agents.get(name.as_str()).and_then(Account::known) {
+        return Some(most);
     }
     if let Some(estimate) = agent.estimate {
         return Some(estimate.into());
@@ -256,19 +255,62 @@ pub(crate) fn booked(run: &Run, id: HandoffId, mut used: Usage) -> Usage {
     used
 }
 
-/// Settles a turn that has ended: releases its reservation and records what it used.
-pub(crate) fn settle(run: &mut Run, turn: TurnKey, used: Usage) {
-    let Some(handoff) = run.handoff_mut(turn.handoff) else {
+/// Returns the usage to record for the open turn of `id`, which failed: nothing if no agent has taken
+/// it.
+pub(crate) fn lost(run: &Run, id: HandoffId, used: Usage) -> Usage {
+    let is_ordered = |handoff: &Handoff| matches!(handoff.state, State::Ordered(_));
+    match run.handoff(id).is_some_and(is_ordered) {
+        true => Usage::default(),
+        false => booked(run, id, used),
+    }
+}
+
+/// Returns what a turn counts that ends before its agent could say what it used; `None` if no agent has
+/// taken one.
+pub(crate) fn interrupted(run: &Run, id: HandoffId) -> Option<Usage> {
+    let handoff = run.handoff(id)?;
+    if !matches!(handoff.state, State::Accepted(_) | State::Running(_)) {
+        return None;
+    }
+    let (_, agent) = run.workflow.agent(&handoff.offer.to)?;
+    let used = match agent.runner {
+        // A script asks no model.
+        Runner::Scripted => Usage::default(),
+        _ => Usage::unknown(),
+    };
+    Some(booked(run, id, used.and_reported(handoff.told.usage)))
+}
+
+/// Records that a run ends with more spent than it may: nobody was asked, because no turn followed.
+pub(crate) fn note_excess(draft: &mut Draft) {
+    let purse = &draft.run.purse;
+    let (spent, limit) = (purse.spent, &purse.limit);
+    let (part, why) = if spent.money > limit.money {
+        ("money", format!("{} of {} are spent", spent.money, limit.money))
+    } else if spent.tokens > limit.tokens {
+        ("tokens", format!("{} of {} tokens are spent", spent.tokens, limit.tokens))
+    } else {
+        return;
+    };
+    if !purse.reached.as_ref().is_some_and(|reached| reached.part == part) {
+        draft.record(Event::BudgetReached(BudgetReached { part: part.into(), agent: None, why }));
+    }
+}
+
+/// Settles a turn that has ended: releases its reservation and records what it used, if anything.
+pub(crate) fn settle(run: &mut Run, id: HandoffId, used: Option<Usage>) {
+    let Some(handoff) = run.handoff_mut(id) else {
         return;
     };
     let out = handoff.state.turn();
     let reserved = out.map_or(Usage::default(), |turn| turn.reserved);
     let began = out.map(|turn| turn.ordered_at);
-    handoff.usage += used;
+    handoff.usage += used.unwrap_or_default();
     let agent = handoff.offer.to.clone();
     let now = run.updated_at;
     let purse = &mut run.purse;
     purse.release(&agent, reserved);
+    let Some(used) = used else { return };
     let took = began.map_or(Millis(0), |began| now.since(began));
     purse.spend(&agent, used, took, now);
 }

@@ -3,12 +3,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, Stage, Status, message, resume, whole};
+use super::{Draft, Run, Stage, Status, budget, message, resume, whole};
 use crate::fields;
 use crate::handoff::{Closing, State, Way};
 use crate::team::Awaited;
 use crate::team::{self, Closed};
-use crate::{Event, Handoff, HandoffId, Outcome, Party, Response, Time};
+use crate::text::clip;
+use crate::{Event, Handoff, HandoffId, Outcome, Party, Response, Time, Usage};
+
+/// The most characters of a text, and the most texts of a list, of an answer in brief.
+const BRIEF: usize = 1024;
+const BRIEF_LINES: usize = 8;
 
 /// A handoff has ended.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -26,7 +31,19 @@ pub struct HandoffClosed {
     /// together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cuts: Vec<String>,
-    /// The effect on a coordinator. `None` in events of older releases, where it is computed.
+    /// The values that must be cut in the answers of the waiting handoff, which would be too large
+    /// together. Its inputs keep the latest of each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answer_cuts: Vec<String>,
+    /// True if the waiting handoff gets only the beginning of what is said in the answer, because
+    /// the answers would be too large together.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub brief: bool,
+    /// The usage of the turn that it interrupts, as far as it is known; `None` if no agent has taken
+    /// one, and in events of older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Usage>,
+    /// The effect on a coordinator; `None` in events of older releases, where it is computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<Box<Closed>>,
 }
@@ -34,8 +51,17 @@ pub struct HandoffClosed {
 impl HandoffClosed {
     /// Creates the end of a handoff whose answer goes to the handoff that waits for it.
     fn new(handoff: HandoffId, response: Response, way: Way) -> Self {
-        let (succeeded_by, cuts) = (Vec::new(), Vec::new());
-        HandoffClosed { handoff, response, way, succeeded_by, cuts, team: None }
+        HandoffClosed {
+            handoff,
+            response,
+            way,
+            succeeded_by: Vec::new(),
+            cuts: Vec::new(),
+            answer_cuts: Vec::new(),
+            brief: false,
+            used: None,
+            team: None,
+        }
     }
 }
 
@@ -90,9 +116,11 @@ pub(crate) fn succeeded_by(
         && !handoff.constraints.keeps;
     let why = response.failure.clone().unwrap_or_else(|| "a handoff failed".to_owned());
     let taken_over = !succeeded_by.is_empty();
-    let cuts =
-        if succeeded_by.is_empty() { surplus(&draft.run, id, &response) } else { Vec::new() };
-    record(draft, HandoffClosed { succeeded_by, cuts, ..HandoffClosed::new(id, response, way) });
+    let mut closed = HandoffClosed { succeeded_by, ..HandoffClosed::new(id, response, way) };
+    if !taken_over {
+        measure(&draft.run, &mut closed);
+    }
+    record(draft, closed);
     if taken_over {
         return;
     }
@@ -105,7 +133,8 @@ pub(crate) fn succeeded_by(
 }
 
 fn record(draft: &mut Draft, mut closed: HandoffClosed) {
-    closed.team = team::closing(&draft.run, &closed);
+    closed.used = budget::interrupted(&draft.run, closed.handoff);
+    closed.team = Some(team::closing(&draft.run, &closed));
     draft.record(Event::HandoffClosed(Box::new(closed)));
 }
 
@@ -116,21 +145,43 @@ fn receiver(run: &Run, closed: &Handoff, response: &Response) -> Option<HandoffI
     closed.returns_to.or_else(aside).filter(|id| run.handoff(*id).is_some_and(Handoff::is_open))
 }
 
-/// Returns the inputs of the receiver that become too large with this answer and everything
-/// gathered.
-fn surplus(run: &Run, id: HandoffId, response: &Response) -> Vec<String> {
-    let Some(closed) = run.handoff(id) else { return Vec::new() };
-    let receiver = receiver(run, closed, response).and_then(|id| run.handoff(id));
-    let Some(receiver) = receiver else { return Vec::new() };
-    let more = closed.gathered.iter().chain([response]).map(|answer| fields::size(&answer.outputs));
-    if fields::size(&receiver.inputs) + more.sum::<usize>() <= fields::MAX {
-        return Vec::new();
+/// Decides what the receiver of an answer gets of it, so that its inputs and its answers fit with
+/// everything gathered.
+fn measure(run: &Run, closed: &mut HandoffClosed) {
+    let Some(handoff) = run.handoff(closed.handoff) else { return };
+    let receiver = receiver(run, handoff, &closed.response).and_then(|id| run.handoff(id));
+    let Some(receiver) = receiver else { return };
+    let asked = &handoff.offer.missing;
+    let new = || handoff.gathered.iter().chain([&closed.response]);
+    let mut cuts = Vec::new();
+    let more = new().map(|answer| fields::size(&answer.outputs)).sum::<usize>();
+    if fields::size(&receiver.inputs) + more > fields::MAX {
+        let mut inputs = receiver.inputs.clone();
+        new().for_each(|answer| inputs.extend(answer.outputs.clone()));
+        cuts = fields::surplus([&inputs], asked);
     }
-    let mut inputs = receiver.inputs.clone();
-    for answer in closed.gathered.iter().chain([response]) {
-        inputs.extend(answer.outputs.clone());
+    let (mut brief, mut answer_cuts) = (false, Vec::new());
+    if handoff.returns_to.is_some() {
+        let all = || receiver.answers.iter().chain(new());
+        brief = all().map(Response::words).sum::<usize>() > fields::MAX;
+        answer_cuts = fields::surplus(all().map(|answer| &answer.outputs), asked);
     }
-    fields::surplus(&inputs, &closed.offer.missing)
+    (closed.cuts, closed.answer_cuts, closed.brief) = (cuts, answer_cuts, brief);
+}
+
+/// Returns the beginning of what an answer says, with its values.
+fn in_brief(answer: Response) -> Response {
+    let short = |text: &String| clip(text, BRIEF);
+    let first = |texts: &[String]| texts.iter().take(BRIEF_LINES).map(short).collect();
+    Response {
+        unresolved: first(&answer.unresolved),
+        failure: answer.failure.as_ref().map(short),
+        recommendations: first(&answer.recommendations),
+        summary: short(&answer.summary),
+        question: answer.question.as_ref().map(short),
+        foreign: None,
+        ..answer
+    }
 }
 
 /// Cancels everything that `id` waits for, directly or through others.
@@ -168,21 +219,19 @@ pub(crate) fn end_awaiting(draft: &mut Draft, status: Status, why: &str, awaits:
         record(draft, HandoffClosed::new(id, Response::failed(why), Way::Cancelled));
     }
     message::end(draft);
+    budget::note_excess(draft);
     let ending = Ending { status, why: why.to_owned() };
     draft.record(Event::RunFinished(RunFinished { ending, awaits, lists_orders: true }));
 }
 
 impl HandoffClosed {
     pub(crate) fn apply(&self, run: &mut Run, at: Time) {
-        let out = run
-            .handoff(self.handoff)
-            .and_then(|h| Some((h.offer.to.clone(), h.state.turn()?.reserved)));
-        if let Some((agent, reserved)) = out {
+        let out = run.handoff(self.handoff).filter(|handoff| handoff.state.turn().is_some());
+        if out.is_some() {
             // Cancelled in the middle of a turn: its reservation is released.
-            run.purse.release(&agent, reserved);
+            budget::settle(run, self.handoff, self.used);
         }
-        let follows = self.team.clone().or_else(|| team::closing(run, self));
-        let withheld = follows.as_ref().is_some_and(|follows| follows.withheld);
+        let follows = self.team.clone().unwrap_or_else(|| team::closing(run, self));
         let Some(handoff) = run.handoff_mut(self.handoff) else {
             return;
         };
@@ -190,6 +239,7 @@ impl HandoffClosed {
         let (way, response) = (self.way, self.response.clone());
         handoff.state = State::Closed(Box::new(Closing { at, response, way }));
         handoff.answers = Vec::new();
+        handoff.unconfirmed = None;
         let gathered = handoff.gathered.clone();
         // The successor owes the whole answer, including what others contributed.
         let next = self.succeeded_by.first().and_then(|id| run.handoff_mut(*id));
@@ -202,12 +252,13 @@ impl HandoffClosed {
                 on.retain(|id| *id != self.handoff);
                 on.extend(&self.succeeded_by);
             }
-            if self.succeeded_by.is_empty() && !withheld {
+            if self.succeeded_by.is_empty() && !follows.withheld {
                 for answer in gathered.into_iter().chain([self.response.clone()]) {
                     waiting.inputs.extend(answer.outputs.clone());
-                    waiting.answers.push(answer);
+                    waiting.answers.push(if self.brief { in_brief(answer) } else { answer });
                 }
                 whole::cut(run, id, &self.cuts, self.handoff);
+                whole::cut_answers(run, id, &self.answer_cuts, self.handoff);
             }
         } else if self.response.by == Party::Human {
             // A question without a waiting handoff: its answer goes to the asker, if that is still
@@ -218,9 +269,7 @@ impl HandoffClosed {
                 whole::cut(run, id, &self.cuts, self.handoff);
             }
         }
-        if let Some(follows) = follows {
-            team::closed(run, self.handoff, &follows);
-        }
+        team::closed(run, self.handoff, &follows);
     }
 }
 

@@ -60,27 +60,24 @@ fn one(draft: &mut Draft, id: HandoffId) {
 }
 
 /// Gives up the open turn, unless its agent has reported the outcome already: then that is the result,
-/// and no work is repeated. The actual usage is unknown: the reserved amount counts as spent, unless
-/// that was the entire remaining budget because the agent's cost is unknown.
+/// and no work is repeated. The actual usage is unknown: the reserved amount counts as spent, or what
+/// was reported if that is more. The entire remaining budget, reserved because the agent's cost is
+/// unknown, does not count.
 fn gone(draft: &mut Draft, id: HandoffId, message: String, trouble: RecoveryCause) {
     let Some(handoff) = draft.run.handoff(id) else { return };
+    let told = handoff.told.usage;
     let reserved = handoff.state.turn().map_or(Usage::default(), |turn| turn.reserved);
-    let usage = match budget::is_known(&draft.run, handoff) {
-        true => Usage { estimated: reserved.money, ..reserved },
-        false => handoff.told.usage,
-    };
-    let usage = Usage {
-        unknown: Unknown {
-            tokens: u32::from(usage.tokens == 0),
-            money: u32::from(usage.money == Usd(0)),
-        },
-        ..usage
-    };
+    let counts = budget::is_known(&draft.run, handoff);
+    let tokens = if counts { reserved.tokens.saturating_sub(told.tokens) } else { 0 };
+    let money = Usd(if counts { reserved.money.0.saturating_sub(told.money.0) } else { 0 });
+    let unknown = Unknown { tokens: u32::from(tokens == 0), money: u32::from(money == Usd(0)) };
+    let besides = Usage { estimated: money, unknown, ..Usage::exactly(tokens, money) };
     let turn = handoff.key(draft.run.id);
     if let Some(result) = tell::answer(&draft.run, id) {
-        finish::decide(draft, turn, TurnResult { usage, ..result });
+        finish::decide(draft, turn, TurnResult { usage: besides, ..result });
         return;
     }
+    let usage = besides.and_reported(told);
     let failure = Failure::new(FailureKind::Recoverable, message);
     fail::broke(draft, turn, failure, usage, trouble);
 }

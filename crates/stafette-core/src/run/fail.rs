@@ -62,7 +62,7 @@ pub(super) fn broke(
     usage: Usage,
     trouble: RecoveryCause,
 ) {
-    let usage = budget::booked(&draft.run, turn.handoff, usage);
+    let usage = budget::lost(&draft.run, turn.handoff, usage);
     draft.record(Event::TurnFailed(TurnFailed { turn, failure: failure.clone(), usage }));
     permission::withdraw(draft, turn);
     let id = turn.handoff;
@@ -97,7 +97,7 @@ fn backoff(retries: &Retries, turn: TurnKey) -> Millis {
 
 impl TurnFailed {
     pub(super) fn apply(&self, run: &mut Run) {
-        budget::settle(run, self.turn, self.usage);
+        budget::settle(run, self.turn.handoff, Some(self.usage));
         run.mail.take_back(self.turn);
         let again = matches!(self.failure.kind, FailureKind::Invalid | FailureKind::Recoverable);
         if let Some(handoff) = run.handoff_mut(self.turn.handoff) {

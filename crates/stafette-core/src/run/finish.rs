@@ -27,6 +27,9 @@ pub struct TurnFinished {
     pub turn: TurnKey,
     /// The result of the turn.
     pub result: TurnResult,
+    /// True if a person has to confirm the result, because it was read from plain output.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unconfirmed: bool,
 }
 
 /// A result arrived after its turn had ended. It is kept as evidence only.
@@ -50,16 +53,18 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, result: TurnResult) -> Re
     let mut result = tell::complete(&draft.run, turn.handoff, result);
     result.usage = budget::booked(&draft.run, turn.handoff, result.usage);
     let ignored = printed::ignored(&draft.run, turn.handoff).to_vec();
-    let settled = TurnFinished { turn, result: result.clone() };
+    let reminds = result.unanswered && is_minded(draft, turn.handoff);
+    let trusted = draft.run.workflow.workflow.trust_bare_frames;
+    let unconfirmed = result.bare && !trusted && !reminds;
+    let settled = TurnFinished { turn, result: result.clone(), unconfirmed };
     draft.record(Event::TurnFinished(Box::new(settled)));
     permission::withdraw(draft, turn);
-    if result.unanswered && is_minded(draft, turn.handoff) {
+    if reminds {
         remind(draft, turn.handoff, &result.response.summary, &ignored);
         return Reply::Finished { admitted: Vec::new(), refused: Vec::new() };
     }
-    let trusted = draft.run.workflow.workflow.trust_bare_frames;
-    if result.bare && !trusted {
-        confirm(draft, turn.handoff, result);
+    if unconfirmed {
+        confirm(draft, turn.handoff, &result);
         return Reply::Finished { admitted: Vec::new(), refused: Vec::new() };
     }
     hand_on(draft, turn.handoff, result)
@@ -100,7 +105,7 @@ pub(super) fn keep_late(draft: &mut Draft, turn: TurnKey, result: TurnResult) ->
 
 /// Asks a person to confirm offers that were read from plain output: any file that an agent prints
 /// could imitate them, so they are only proposals.
-fn confirm(draft: &mut Draft, id: HandoffId, result: TurnResult) {
+fn confirm(draft: &mut Draft, id: HandoffId, result: &TurnResult) {
     let targets: Vec<&str> = result.offers.iter().map(|offer| offer.to.as_str()).collect();
     let says = match result.response.outcome {
         _ if !targets.is_empty() => format!("to hand over to {}", targets.join(", ")),
@@ -114,7 +119,7 @@ fn confirm(draft: &mut Draft, id: HandoffId, result: TurnResult) {
         details: format!("Its output says {says}. Is that meant?"),
         options: vec!["allow".into(), "refuse".into()],
         blocking: true,
-        about: About::Confirm(id, Box::new(result)),
+        about: About::Unconfirmed(id),
         ..crate::Question::default()
     };
     escalate::park(draft, id, question);
@@ -182,7 +187,7 @@ pub(super) fn is_completion(offer: &Offer) -> bool {
 
 /// Applies the answer of an agent that handed nothing on.
 fn conclude(draft: &mut Draft, id: HandoffId, response: Response) {
-    let response = match tell::fitting(draft.run.handoff(id), response) {
+    let response = match tell::fitting(&draft.run, id, response) {
         Ok(response) => response,
         Err(complaints) => return think_again(draft, id, complaints),
     };
@@ -226,10 +231,10 @@ fn is_worn_out(draft: &Draft, id: HandoffId) -> bool {
 
 impl TurnFinished {
     pub(super) fn apply(&self, run: &mut Run) {
-        budget::settle(run, self.turn, self.result.usage);
+        budget::settle(run, self.turn.handoff, Some(self.result.usage));
         let agent = run.handoff(self.turn.handoff).map(|handoff| handoff.offer.to.to_string());
         if let Some(account) = agent.and_then(|agent| run.purse.agents.get_mut(&agent)) {
-            account.finished += 1;
+            account.finish(self.result.usage);
         }
         let Some(handoff) = run.handoff_mut(self.turn.handoff) else {
             return;
@@ -238,6 +243,7 @@ impl TurnFinished {
         handoff.permits.clear();
         handoff.told = tell::TurnReport::default();
         handoff.ignored.clear();
+        handoff.unconfirmed = self.unconfirmed.then(|| Box::new(self.result.clone()));
         handoff.reminded &= self.result.unanswered;
         handoff.state = State::Undecided;
     }

@@ -11,9 +11,10 @@ use crate::{Handoff, HandoffId, Offer, Party, Time};
 /// Returns the meaning of an admission without [`Terms`].
 pub(super) fn terms(run: &Run, admitted: &HandoffAdmitted, at: Time) -> Terms {
     let offer = &admitted.offer;
-    let constraints = team::old_constraints(run, offer);
+    let constraints = team::legacy::constraints(run, offer);
     let moves = matches!(offer.to, Party::Agent(_));
     Terms {
+        leaves_answer: false,
         counts: moves && offer.from != Party::Human && !constraints.fixed_taker,
         // Paths were marked as used, and cooled down, on admission.
         cools: false,
@@ -40,6 +41,11 @@ pub(super) fn forgotten(run: &Run, now: Time) -> Vec<HandoffId> {
     let surplus = closed.len().saturating_sub(CLOSED_KEPT);
     // Handoffs closed in this same moment stay, because their rows are still to be written.
     closed.into_iter().take(surplus).filter(|(at, _)| *at < now).map(|(_, id)| id).collect()
+}
+
+/// Returns the number of turns after which a person is asked about a handoff that begins afresh.
+pub(super) fn turn_limit(run: &Run, handoff: &Handoff) -> u32 {
+    handoff.turn.saturating_add(run.workflow.limits.turns_per_handoff)
 }
 
 /// Returns the deadlines for an adoption event without them.

@@ -33,6 +33,9 @@ pub struct MessageSent {
     pub by: String,
     /// The text, without characters that steer a terminal or hide.
     pub text: String,
+    /// The messages that the run drops for it; `None` in events of older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forgets: Option<Vec<MessageId>>,
 }
 
 /// An agent was given messages.
@@ -248,13 +251,13 @@ pub(super) fn send(draft: &mut Draft, to: AgentName, from: Party, by: String, te
         let fix = "write it to a file that the agent can read, and send its name";
         return unfit(format!("it has {length} bytes, the limit is {MAX_TEXT}: {fix}"));
     }
-    if draft.run.room_for(text).is_none() {
+    let Some(forgets) = draft.run.room_for(text) else {
         return Reply::Ignored(Ignored::NoRoom);
-    }
+    };
     let by =
         if from == Party::Human { Clean::from(by).on_one_line().into() } else { String::new() };
     let id = MessageId(draft.run.mail.count + 1);
-    let sent = MessageSent { id, to, from, by, text: text.to_owned() };
+    let sent = MessageSent { id, to, from, by, text: text.to_owned(), forgets: Some(forgets) };
     draft.record(Event::MessageSent(Box::new(sent)));
     Reply::Sent { message: id }
 }
@@ -312,11 +315,12 @@ pub(super) fn end(draft: &mut Draft) {
 
 impl MessageSent {
     pub(super) fn apply(&self, run: &mut Run, at: Time) {
-        for id in run.room_for(&self.text).unwrap_or_default() {
+        let forgets = self.forgets.clone().or_else(|| run.room_for(&self.text));
+        for id in forgets.unwrap_or_default() {
             run.mail.messages.remove(&id);
         }
         run.mail.count = self.id.0;
-        let (sent, given_to, delivered) = (self.clone(), None, None);
+        let (sent, given_to, delivered) = (Self { forgets: None, ..self.clone() }, None, None);
         let message = Message { sent, sent_at: at, given_to, delivered, again: false };
         run.mail.messages.insert(self.id, Arc::new(message));
     }

@@ -13,8 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, PathUse, Run, Step, escalate, legacy};
-use crate::handoff::{About, Constraints, State, Trail};
-use crate::team;
+use crate::handoff::{ANSWER, About, Constraints, State, Trail};
 use crate::text::clip;
 use crate::{Event, Fields, Handoff, HandoffId, Offer, Party, Reply, Time, Usage};
 
@@ -58,6 +57,10 @@ pub struct Terms {
     pub windowed: bool,
     /// True if it begins with the inputs of its cause.
     pub inherits: bool,
+    /// True if it begins without the input `answer` of its cause, which is the reply to a question
+    /// there: another agent must not take it for the reply to its own.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub leaves_answer: bool,
     /// The deadline for the answer, if the document sets one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Time>,
@@ -72,7 +75,7 @@ pub struct Terms {
     /// Closed handoffs that the run drops from memory.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forgets: Vec<HandoffId>,
-    /// The special rules set by the coordinator that created it.
+    /// The special rules set by the coordinator that created it; `None` if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constraints: Option<Constraints>,
 }
@@ -208,11 +211,13 @@ fn admit(draft: &mut Draft, proposal: Proposal, trail: Trail, inherits: bool) ->
     let asks = matches!(state, State::Asked { .. });
     let waits = offer.question.as_ref().is_some_and(|question| question.blocking);
     let left = continues.and_then(|id| run.handoff(id)).and_then(|handoff| handoff.deadline);
+    let held = cause.filter(|_| inherits && continues.is_none()).and_then(|id| run.handoff(id));
     let terms = Terms {
         counts,
         cools: counts,
         windowed: !asks && !constraints.fixed_taker,
         inherits,
+        leaves_answer: held.is_some_and(Handoff::has_reply),
         deadline: left.or(offer.timeout.map(|timeout| draft.now + timeout)).filter(|_| !asks),
         releases: if asks && waits { timed_above(run, returns_to.or(cause)) } else { Vec::new() },
         continues,
@@ -268,9 +273,12 @@ impl HandoffAdmitted {
                 legacy::terms(run, self, at)
             }
         };
-        let constraints = terms.constraints.unwrap_or_else(|| team::old_constraints(run, &offer));
+        let constraints = terms.constraints.unwrap_or_default();
         let held = self.cause.filter(|_| terms.inherits).and_then(|id| run.handoff(id));
         let mut inputs = held.map(|handoff| handoff.inputs.clone()).unwrap_or_default();
+        if terms.leaves_answer {
+            inputs.shift_remove(ANSWER);
+        }
         inputs.extend(offer.outputs.clone());
         if terms.counts {
             run.tally.handoffs += 1;
@@ -318,6 +326,7 @@ impl HandoffAdmitted {
             permits: Vec::new(),
             told: super::tell::TurnReport::default(),
             ignored: Vec::new(),
+            unconfirmed: None,
             gathered: gathered.unwrap_or_default(),
             deadline: terms.deadline,
             cools: terms.cools,

@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::propose::{Proposal, propose};
+use super::propose::{MAX_QUESTION, Proposal, propose};
 use super::{Draft, Run, close, escalate};
 use crate::handoff::{PriorAttempt, Way};
+use crate::text::clip;
 use crate::workflow::{RecoveryCause, Strategy};
 use crate::{Event, Fields, Handoff, HandoffId, Kind, Offer, Outcome, Party, Response};
 
@@ -213,7 +214,7 @@ fn try_other(draft: &mut Draft, id: HandoffId, response: Response, target: Party
     offer.prior_attempts.push(PriorAttempt {
         attempt: u32::try_from(offer.prior_attempts.len()).unwrap_or(u32::MAX).saturating_add(1),
         action: format!("handed to {}", handoff.offer.to),
-        result: failure.to_owned(),
+        result: clip(failure, MAX_QUESTION),
         tried: Some(handoff.offer.to.clone()),
     });
     // Inputs that were already provided are not requested again.

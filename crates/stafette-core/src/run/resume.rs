@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, whole};
+use super::{Draft, Run, legacy, whole};
 use crate::fields;
 use crate::handoff::State;
 use crate::{Event, Fields, HandoffId, Response, Time};
@@ -34,6 +34,10 @@ pub struct HandoffResumed {
     /// True if a person lets it start again: loops, turns and refusals are counted from here.
     #[serde(default)]
     pub afresh: bool,
+    /// The number of turns after which a person is asked, if it starts again; `None` in events of
+    /// older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_limit: Option<u32>,
     /// True if its agent is reminded that its last turn ended without an answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reminder: bool,
@@ -82,8 +86,9 @@ fn record(draft: &mut Draft, mut event: HandoffResumed) {
     if !event.inputs.is_empty() {
         let mut inputs = handoff.inputs.clone();
         inputs.extend(event.inputs.clone());
-        event.cuts = fields::surplus(&inputs, &[]);
+        event.cuts = fields::surplus([&inputs], &[]);
     }
+    event.turn_limit = event.afresh.then(|| legacy::turn_limit(&draft.run, handoff));
     draft.record(Event::HandoffResumed(Box::new(event)));
 }
 
@@ -106,7 +111,8 @@ impl HandoffBlocked {
 
 impl HandoffResumed {
     pub(crate) fn apply(&self, run: &mut Run, at: Time) {
-        let turns = run.workflow.limits.turns_per_handoff;
+        let Some(handoff) = run.handoff(self.handoff) else { return };
+        let limit = self.turn_limit.unwrap_or_else(|| legacy::turn_limit(run, handoff));
         let Some(handoff) = run.handoff_mut(self.handoff) else {
             return;
         };
@@ -130,7 +136,7 @@ impl HandoffResumed {
             handoff.trail.within = None;
             handoff.refusals = 0;
             handoff.reminded = false;
-            handoff.turn_limit = handoff.turn.saturating_add(turns);
+            handoff.turn_limit = limit;
         }
         handoff.state = State::Pending { not_before: at };
     }

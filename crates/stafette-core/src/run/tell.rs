@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::propose::{self, HandoffRefused, Proposal, Refusal};
 use super::{Draft, Run, finish, legacy, receipt};
 use crate::fields;
-use crate::handoff::{Handoff, Receipt};
+use crate::handoff::Receipt;
 use crate::team::Said;
 use crate::wire::contract;
 use crate::{Event, HandoffId, Offer, Outcome, Reply, Response, TurnKey, TurnResult, Usage};
@@ -132,7 +132,7 @@ pub(crate) fn decide(draft: &mut Draft, turn: TurnKey, told: TurnReport) -> Repl
     let offers: Vec<Offer> = new.map(|(_, offer)| offer).collect();
     let response = match told.response {
         None => None,
-        Some(response) => match fitting(handoff_of(draft, turn), response) {
+        Some(response) => match fitting(&draft.run, turn.handoff, response) {
             Ok(response) => Some(response),
             Err(complaints) => return Reply::Unfit { complaints },
         },
@@ -146,10 +146,6 @@ pub(crate) fn decide(draft: &mut Draft, turn: TurnKey, told: TurnReport) -> Repl
         draft.record(Event::TurnTold(Box::new(TurnTold { turn, told, replaces })));
     }
     Reply::Reported { refused }
-}
-
-fn handoff_of(draft: &Draft, turn: TurnKey) -> Option<&Handoff> {
-    draft.run.handoff(turn.handoff)
 }
 
 impl Run {
@@ -167,7 +163,7 @@ impl Run {
     /// # Errors
     /// The problems with the answer.
     pub fn check_response(&self, turn: TurnKey, response: &Response) -> Result<(), Vec<String>> {
-        fitting(self.handoff(turn.handoff), response.clone()).map(drop)
+        fitting(self, turn.handoff, response.clone()).map(drop)
     }
 }
 
@@ -178,11 +174,12 @@ impl Run {
 /// The problems with it: too large, not what was asked for, from another party, or the answer to
 /// another request.
 pub(crate) fn fitting(
-    handoff: Option<&Handoff>,
+    run: &Run,
+    id: HandoffId,
     mut response: Response,
 ) -> Result<Response, Vec<String>> {
-    let Some(handoff) = handoff else { return Ok(response) };
-    let bytes = fields::size(&response.outputs);
+    let Some(handoff) = run.handoff(id) else { return Ok(response) };
+    let bytes = response.size();
     if bytes > fields::MAX {
         return Err(vec![Refusal::TooLarge { bytes, limit: fields::MAX }.to_string()]);
     }
@@ -196,8 +193,10 @@ pub(crate) fn fitting(
                 .push(format!("/respondingAgent: it is `{by}`, and the handoff went to `{to}`"));
         }
         let asked = handoff.offer.foreign.as_ref().filter(|it| it.dialect == contract::DIALECT);
-        if let Some(asked) = asked.filter(|it| !given.id.is_empty() && it.id != given.id) {
-            let (given, asked) = (&given.id, &asked.id);
+        // A request in other words has the id by which the contract's documents name the handoff.
+        let asked = asked.map_or_else(|| id.uuid(run.id).to_string(), |it| it.id.clone());
+        if given.id != asked {
+            let given = &given.id;
             complaints.push(format!("/traceId: it is {given}, and that of the request is {asked}"));
         }
         if !complaints.is_empty() {
@@ -409,27 +408,57 @@ mod tests {
         }
     }
 
+    /// The id by which the contract's documents name the first handoff.
+    fn own_trace(story: &Story) -> String {
+        h(1).uuid(story.run.id).to_string()
+    }
+
     #[test]
     fn s2_01_an_answer_comes_from_the_agent_that_was_asked() {
-        const TRACE: &str = "0190a0a0-0000-7000-8000-000000000001";
         for by in ["builder", "orchestrator", "human", "nobody"] {
             let mut story = Story::new(RELAY);
-            story.accept(h(1));
-            let turn = story.key(h(1));
             let why = format!("/respondingAgent: it is `{by}`, and the handoff went to `planner`");
-            let response = document(by, TRACE);
-            assert_eq!(story.run.check_response(turn, &response), Err(vec![why.clone()]));
-            let told = TurnReport { response: Some(response.clone()), ..TurnReport::default() };
-            let reply = story.reply(Input::Tell { turn, told: Box::new(told) });
-            assert_eq!(reply, crate::Reply::Unfit { complaints: vec![why.clone()] });
-            // Where nobody listens any more, the agent gets another turn, and reads why.
-            story.ends(h(1), TurnResult::new(response));
-            assert_eq!((story.state(h(1)), story.key(h(1)).turn), ("pending", 2));
-            let order = story.run.outbox().next().expect("its second turn");
-            assert_eq!(order.answers[0].failure.as_ref(), Some(&why));
+            let response = document(by, &own_trace(&story));
+            is_given_back(&mut story, response, &why);
         }
         let mut story = Story::new(RELAY);
-        story.ends(h(1), TurnResult::new(document("planner", TRACE)));
+        let response = document("planner", &own_trace(&story));
+        story.ends(h(1), TurnResult::new(response));
         assert_eq!(story.status(), Status::Succeeded);
+    }
+
+    #[test]
+    fn s2_01_an_answer_is_to_the_request_that_was_made_in_whatever_words_that_was() {
+        const OTHER: &str = "0190a0a0-0000-7000-8000-000000000002";
+        let mut story = Story::new(RELAY);
+        let asked = own_trace(&story);
+        let why = format!("/traceId: it is {OTHER}, and that of the request is {asked}");
+        is_given_back(&mut story, document("planner", OTHER), &why);
+
+        const TRACE: &str = "0190a0a0-0000-7000-8000-000000000001";
+        let foreign =
+            Foreign { dialect: "contract".into(), id: TRACE.into(), ..Foreign::default() };
+        let mut story = Story::new(RELAY);
+        story.hands(h(1), vec![Offer { foreign: Some(foreign), ..pass("builder") }]);
+        story.ends(h(2), TurnResult::new(document("builder", OTHER)));
+        assert_eq!(story.state(h(2)), "pending", "it is the answer to something else");
+        story.ends(h(2), TurnResult::new(document("builder", TRACE)));
+        assert_eq!(story.status(), Status::Succeeded);
+    }
+
+    /// The planner answers the first handoff with a document that does not match it.
+    fn is_given_back(story: &mut Story, response: Response, why: &str) {
+        story.accept(h(1));
+        let turn = story.key(h(1));
+        let complaints = vec![why.to_owned()];
+        assert_eq!(story.run.check_response(turn, &response), Err(complaints.clone()));
+        let told = TurnReport { response: Some(response.clone()), ..TurnReport::default() };
+        let reply = story.reply(Input::Tell { turn, told: Box::new(told) });
+        assert_eq!(reply, crate::Reply::Unfit { complaints });
+        // Where nobody listens any more, the agent gets another turn, and reads why.
+        story.ends(h(1), TurnResult::new(response));
+        assert_eq!((story.state(h(1)), story.key(h(1)).turn), ("pending", 2));
+        let order = story.run.outbox().next().expect("its second turn");
+        assert_eq!(order.answers[0].failure.as_deref(), Some(why));
     }
 }

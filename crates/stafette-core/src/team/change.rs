@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::Coordinator;
 use super::order::{DoneOrders, Order, OrderBatch, WorkKey};
+use super::{Coordinator, legacy};
 use crate::change::{Action, ChangeId, ChangeStatus, Comment, Digest, FilePath, Gate, GateKind};
 use crate::handoff::{About, Way};
 use crate::lock::Holder;
@@ -89,6 +89,12 @@ pub struct ChangeProposed {
     /// The summary of the set.
     #[serde(flatten)]
     pub set: ProposedSet,
+    /// True if a person has to be asked about it; `None` in events of older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<bool>,
+    /// The set that the run drops for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forgets: Option<ChangeId>,
 }
 
 /// A comment was made on a set.
@@ -101,6 +107,9 @@ pub struct ChangeCommented {
     pub handoff: Option<HandoffId>,
     /// The comment, with its author and place.
     pub comment: Comment,
+    /// True if it goes back to the agent of the set; `None` in events of older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goes_back: Option<bool>,
 }
 
 /// The comments on a set went back to the agent that proposed it.
@@ -183,6 +192,10 @@ pub struct ChangeSettled {
     /// Details: the cause of a failure, or the commit.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
+    /// True if it is a person's decision, for the record of the set; `None` in events of older
+    /// releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided: Option<bool>,
 }
 
 /// The state of a set that a run keeps.
@@ -280,7 +293,10 @@ pub(super) fn propose_set(draft: &mut Draft, turn: Option<TurnKey>, mut set: Pro
     }
     // A question about the previous revision is withdrawn and asked anew.
     withdraw(draft, set.change, "the set was revised");
-    draft.record(Event::Team(TeamEvent::ChangeProposed(Box::new(ChangeProposed { turn, set }))));
+    let asks = Some(legacy::asks(&draft.run, &set));
+    let forgets = legacy::forgotten(&draft.run, &set);
+    let event = ChangeProposed { turn, set, asks, forgets };
+    draft.record(Event::Team(TeamEvent::ChangeProposed(Box::new(event))));
     Reply::Recorded
 }
 
@@ -303,7 +319,8 @@ pub(super) fn comment(draft: &mut Draft, change: ChangeId, comment: Comment) -> 
     };
     // A caller that found no listener looks for another one, and says it once more.
     if !known.said.contains(&comment) {
-        let event = ChangeCommented { change, handoff: known.handoff, comment };
+        let goes_back = Some(legacy::goes_back(&draft.run, known));
+        let event = ChangeCommented { change, handoff: known.handoff, comment, goes_back };
         draft.record(Event::Team(TeamEvent::ChangeCommented(Box::new(event))));
     }
     ChangeCoordinator.advance(draft);
@@ -390,7 +407,8 @@ fn record(
     note: String,
 ) -> Reply {
     let handoff = draft.run.team.changes.get(&change).and_then(|known| known.handoff);
-    let event = ChangeSettled { change, handoff, order, status, by, note };
+    let mut event = ChangeSettled { change, handoff, order, status, by, note, decided: None };
+    event.decided = Some(legacy::is_decided(&event));
     draft.record(Event::Team(TeamEvent::ChangeSettled(event)));
     if !draft.run.team.changes.get(&change).is_some_and(|known| known.asks) {
         withdraw(draft, change, "it was decided elsewhere");
@@ -565,12 +583,12 @@ impl SetState {
 impl ChangeProposed {
     pub(super) fn apply(&self, run: &mut Run) {
         let set = &self.set;
-        if !run.team.changes.contains_key(&set.change) && run.team.changes.len() >= MOST_SETS {
-            let oldest = run.team.changes.iter().find(|(_, known)| known.is_settled());
-            if let Some(oldest) = oldest.map(|(id, _)| *id) {
-                run.team.changes.remove(&oldest);
-            }
-        }
+        let forgets = match self.asks {
+            Some(_) => self.forgets,
+            None => legacy::forgotten(run, set),
+        };
+        let asks = self.asks.unwrap_or_else(|| legacy::asks(run, set));
+        forgets.map(|oldest| run.team.changes.remove(&oldest));
         let earlier = run.team.changes.remove(&set.change);
         let (returned, remarks, said, unwritten) = earlier.map_or_else(Default::default, |known| {
             (known.returned, known.remarks, known.said, known.unwritten)
@@ -585,8 +603,7 @@ impl ChangeProposed {
                 count: set.count,
                 gates: set.gates.clone(),
                 status: set.status,
-                asks: set.status.is_pending()
-                    && (!set.gates.is_empty() || run.workflow.changes.ask_always),
+                asks,
                 ordered: None,
                 ordered_by: None,
                 ordered_at: 0,
@@ -603,14 +620,14 @@ impl ChangeProposed {
 
 impl ChangeCommented {
     pub(super) fn apply(&self, run: &mut Run) {
-        let (is_over, seq) = (run.status().is_final(), run.seq);
+        let Some(known) = run.team.changes.get(&self.change) else { return };
+        let goes_back = self.goes_back.unwrap_or_else(|| legacy::goes_back(run, known));
+        let seq = run.seq;
         let Some(known) = run.team.changes.get_mut(&self.change) else { return };
         known.unwritten = Some(seq);
         known.said.push(self.comment.clone());
         let surplus = known.said.len().saturating_sub(REMARKS);
         known.said.drain(..surplus);
-        // Comments on an applied set are only recorded.
-        let goes_back = known.agent.is_some() && !known.status.is_in() && !is_over;
         if goes_back && known.remarks.len() < REMARKS {
             known.remarks.push(self.comment.clone());
         }
@@ -646,20 +663,13 @@ impl ChangeSettled {
         // A failed attempt leaves the question open.
         known.asks &= known.ordered.is_some() && self.status == ChangeStatus::Pending;
         known.status = self.status;
-        match self.order {
-            // Older releases recorded outcomes without their order, and wrote down decisions
-            // themselves.
-            None => {
-                known.ordered = None;
-                let is_decision =
-                    matches!(self.status, ChangeStatus::Approved | ChangeStatus::Refused);
-                if is_decision {
-                    known.decided_by.clone_from(&self.by);
-                    known.unwritten = Some(seq);
-                }
-            }
-            Some(order) if known.is_ordered_by(id, self.change, order) => known.ordered = None,
-            Some(_) => {}
+        if self.decided.unwrap_or_else(|| legacy::is_decided(self)) {
+            known.decided_by.clone_from(&self.by);
+            known.unwritten = Some(seq);
+        }
+        // Older releases recorded outcomes without their order.
+        if self.order.is_none_or(|order| known.is_ordered_by(id, self.change, order)) {
+            known.ordered = None;
         }
         if known.ordered.is_none() {
             known.ordered_by = None;

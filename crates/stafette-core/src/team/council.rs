@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Closed, Coordinator};
+use super::{Closed, Coordinator, legacy};
 use crate::handoff::{About, Constraints, Way};
 use crate::run::close::HandoffClosed;
 use crate::run::propose::{HandoffAdmitted, Proposal, propose};
@@ -94,6 +94,9 @@ pub struct CouncilReopened {
     /// The person's advice, for all members.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub advice: String,
+    /// The further turns of each member; `None` in events of older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u32>,
 }
 
 /// True if a council gives a turn to one of its members by this offer.
@@ -306,7 +309,8 @@ pub(super) fn answered(draft: &mut Draft, id: HandoffId, word: &str, text: &str)
         "stop" => close::end(draft, Status::Failed, "stopped by a person"),
         _ => {
             let advice = if word == "again" { String::new() } else { clip(text, session::SPEECH) };
-            let event = CouncilReopened { handoff: id, advice };
+            let turns = Some(rules.turns_per_agent);
+            let event = CouncilReopened { handoff: id, advice, turns };
             draft.record(Event::Team(TeamEvent::CouncilReopened(Box::new(event))));
             resume::resume(draft, id, Fields::new());
         }
@@ -402,7 +406,7 @@ impl CouncilConcluded {
 
 impl CouncilReopened {
     pub(super) fn apply(&self, run: &mut Run) {
-        let more = run.workflow.council.as_ref().map_or(0, |rules| rules.turns_per_agent);
+        let more = self.turns.unwrap_or_else(|| legacy::turns(run));
         if let Some(council) = &mut run.team.council {
             council.limit = council.limit.saturating_add(more);
             if !self.advice.is_empty() {
@@ -416,15 +420,16 @@ impl CouncilReopened {
 /// Records that a member got a turn.
 fn seated(run: &mut Run, admitted: &HandoffAdmitted) {
     let HandoffAdmitted { id, offer, cause, .. } = admitted;
-    if !is_turn(offer) {
+    // Only the council gives out what nobody else can do.
+    let is_given = run.handoff(*id).is_some_and(|handoff| handoff.constraints.fixed_taker);
+    if !is_turn(offer) || !is_given {
         return;
     }
     // Earlier answers are in the discussion.
     if let Some(waiting) = cause.and_then(|id| run.handoff_mut(id)) {
         waiting.answers.clear();
     }
-    let member = run.workflow.agent(&offer.to).map(|(name, _)| name.clone());
-    if let (Some(council), Some(member)) = (&mut run.team.council, member) {
+    if let (Some(council), Ok(member)) = (&mut run.team.council, offer.to.as_str().parse()) {
         council.sitting.insert(*id, member);
     }
 }

@@ -195,7 +195,8 @@ fn is_for_team(about: &About) -> bool {
     match about {
         About::Inputs | About::Recovery(_) | About::Loop(_) => true,
         About::Team(about) => matches!(about, TeamAbout::Council(_)),
-        About::Confirm(..) | About::Permission(..) | About::Budget => false,
+        About::Unconfirmed(_) | About::Confirm(..) => false,
+        About::Permission(..) | About::Budget => false,
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) mod tests;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Closed, Coordinator};
+use super::{Closed, Coordinator, legacy};
 use crate::handoff::{Constraints, Way};
 use crate::run::close::HandoffClosed;
 use crate::run::propose::{self, Proposal, propose};
@@ -77,6 +77,9 @@ pub struct PhaseEnded {
     pub summary: String,
     /// The total tokens of the phase.
     pub tokens: Tokens,
+    /// The tokens that its summary has saved; `None` in events of older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saving: Option<Saving>,
 }
 
 /// The tokens of a turn's answer were counted. Older releases recorded this as a separate event;
@@ -265,19 +268,6 @@ fn holds(run: &Run, id: HandoffId) -> bool {
     run.team.phases.as_ref().is_some_and(|phases| phases.part(id).is_some())
 }
 
-/// True if an offer orders a part of a phase.
-pub(super) fn is_part(offer: &Offer) -> bool {
-    offer.from == Party::Orchestrator && offer.reason.as_str() == REASON
-}
-
-/// True if `agent` shares a phase with others.
-pub(super) fn is_shared(run: &Run, agent: &Party) -> bool {
-    let shares = |step: &PhaseStep| {
-        step.agents.len() > 1 && step.agents.iter().any(|name| Party::from(name) == *agent)
-    };
-    run.workflow.phases.iter().any(shares)
-}
-
 /// Handles the answer of an agent to its phase.
 fn conclude(draft: &mut Draft, id: HandoffId, response: Response) {
     let part = draft.run.team.phases.as_ref().and_then(|phases| phases.part(id));
@@ -343,7 +333,8 @@ fn advance(draft: &mut Draft) {
     let workflow = draft.run.workflow.clone();
     let Some(step) = workflow.phases.get(phases.place) else { return };
     let last = phases.parts.last().map(|part| part.handoff);
-    let ended = sum_up(step, &phases);
+    let mut ended = sum_up(step, &phases);
+    ended.saving = Some(legacy::saving(&draft.run, &ended));
     let (passed, why) = (ended.decision == Decision::Proceed, ended.why.clone());
     draft.record(Event::Team(TeamEvent::PhaseEnded(Box::new(ended))));
     let Some(after) = draft.run.team.phases.clone() else { return };
@@ -380,6 +371,7 @@ fn sum_up(step: &PhaseStep, phases: &Phases) -> PhaseEnded {
         rule: step.rule.to_string(),
         tokens: phases.tokens(),
         parts: phases.parts.clone(),
+        saving: None,
     }
 }
 
@@ -415,9 +407,9 @@ impl PhaseBegun {
 
 impl PhaseEnded {
     pub(super) fn apply(&self, run: &mut Run) {
-        let goes_on = self.place + 1 < run.workflow.phases.len();
+        let saving = self.saving.unwrap_or_else(|| legacy::saving(run, self));
         if let Some(phases) = &mut run.team.phases {
-            phases.ended(self, goes_on);
+            phases.ended(self, saving);
         }
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct History {
     /// The session whose result ended each turn.
     finished: BTreeMap<TurnKey, String>,
     late: BTreeSet<(TurnKey, String)>,
+    /// The turns whose answer was told by a channel of its own, which counts instead of the result.
+    told: BTreeSet<TurnKey>,
     admitted: BTreeSet<HandoffId>,
     refused: BTreeSet<HandoffId>,
     closed: BTreeMap<HandoffId, Closed>,
@@ -74,7 +76,8 @@ impl History {
 
     /// A result that was acknowledged to an agent is stored: as its turn's result, or as late.
     pub(crate) fn has_result(&self, key: TurnKey, by: &str) -> LawResult {
-        let applied = self.finished.get(&key).is_some_and(|name| name == by);
+        let told = self.told.contains(&key);
+        let applied = self.finished.get(&key).is_some_and(|name| told || name == by);
         let kept = self.late.contains(&(key, by.to_owned()));
         must(applied || kept, "an acknowledged result is in the store", || {
             format!("the result of {key} by {by} is not")
@@ -149,8 +152,15 @@ impl History {
             Event::PermitGiven(e) => self.is_out(e.turn)?,
             Event::MessageDelivered(e) => self.is_out(e.turn)?,
             Event::LeaseRenewed(e) => self.is_out(e.turn)?,
+            Event::TurnTold(e) => {
+                self.is_out(e.turn)?;
+                self.told.extend(e.told.response.is_some().then_some(e.turn));
+            }
             Event::TurnFinished(e) => {
                 self.end(e.turn, e.result.usage)?;
+                if let Some(run) = before {
+                    self.costs.finished(run, e.turn, e.result.usage);
+                }
                 self.finished.insert(e.turn, session_of(&e.result.response));
                 let trusting = before.is_some_and(|run| run.workflow.workflow.trust_bare_frames);
                 if e.result.bare && !trusting {
@@ -207,7 +217,7 @@ impl History {
                 must(first, "an answer counts once", || e.handoff.to_string())?;
                 let asked = before.and_then(|run| run.handoff(e.handoff));
                 let question = asked.and_then(|handoff| handoff.offer.question.as_ref());
-                if let Some(About::Confirm(source, _)) = question.map(|question| &question.about) {
+                if let Some(About::Unconfirmed(source)) = question.map(|question| &question.about) {
                     self.unconfirmed.remove(source);
                 }
             }

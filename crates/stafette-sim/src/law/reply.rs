@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use stafette_core::handoff::About;
+use stafette_core::run::propose::Refusal;
 use stafette_core::workflow::Runner;
 use stafette_core::{
     Event, HandoffId, Ignored, Input, Offer, Party, Reason, Recorded, Reply, Run, State, TeamInput,
@@ -101,19 +102,26 @@ impl Round<'_> {
             }
             (Input::Finish { turn, result }, Reply::Finished { admitted, refused }) => {
                 let proposed = admitted.len() + refused.len();
-                let whole = proposed == 0 || proposed == proposals(result);
+                // What was told before counts instead of what the result has.
+                let result_kept = self.result(*turn);
+                let whole =
+                    proposed == 0 || result_kept.is_some_and(|kept| proposed == proposals(kept));
                 let theirs = admitted.iter().all(|id| {
                     self.admitted(*id).is_some_and(|(_, cause)| cause == Some(turn.handoff))
                 });
-                let told = refused.iter().all(|refusal| {
-                    self.events.iter().any(|it| match &it.event {
-                        Event::HandoffRefused(e) => {
-                            e.cause == Some(turn.handoff) && e.refusal == *refusal
-                        }
-                        _ => false,
-                    })
-                });
-                whole && theirs && told && self.has_result(*turn, Some(result))
+                whole
+                    && theirs
+                    && self.refused(*turn, refused)
+                    && self.has_result(*turn, Some(result))
+            }
+            (Input::Tell { turn, .. }, Reply::Reported { refused }) => {
+                let ordered =
+                    |it: &Recorded| matches!(&it.event, Event::TurnOrdered(e) if e.turn == *turn);
+                let was_out = is_out(self.before, *turn) || self.events.iter().any(ordered);
+                was_out && self.refused(*turn, refused)
+            }
+            (Input::Tell { told, .. }, Reply::Unfit { complaints }) => {
+                told.response.is_some() && !complaints.is_empty()
             }
             (Input::Finish { turn, result }, Reply::Late) => {
                 self.events.iter().any(|it| match &it.event {
@@ -138,6 +146,7 @@ impl Round<'_> {
                 | Input::Ask { turn, .. }
                 | Input::Take { turn, .. }
                 | Input::Printed { turn, .. }
+                | Input::Tell { turn, .. }
                 | Input::Fail { turn, .. },
                 Reply::Late,
             ) => !(is_out(self.before, *turn) && is_out(self.after, *turn)),
@@ -196,12 +205,37 @@ impl Round<'_> {
     }
 
     fn has_result(&self, turn: TurnKey, result: Option<&TurnResult>) -> bool {
-        self.events.iter().any(|it| match &it.event {
-            Event::TurnFinished(e) => {
-                let same = |it: &TurnResult| it.response.summary == e.result.response.summary;
-                e.turn == turn && result.is_none_or(same)
-            }
-            _ => false,
+        let same = |kept: &TurnResult, given: &TurnResult| {
+            kept.response.summary == given.response.summary || self.has_told(turn)
+        };
+        self.result(turn).is_some_and(|kept| result.is_none_or(|given| same(kept, given)))
+    }
+
+    /// Returns the result that ended the turn in this step.
+    fn result(&self, turn: TurnKey) -> Option<&TurnResult> {
+        self.events.iter().find_map(|it| match &it.event {
+            Event::TurnFinished(e) if e.turn == turn => Some(&e.result),
+            _ => None,
+        })
+    }
+
+    /// True if an agent told the answer of the turn before its end.
+    fn has_told(&self, turn: TurnKey) -> bool {
+        let before = self.before.handoff(turn.handoff).filter(|_| is_out(self.before, turn));
+        before.is_some_and(|handoff| handoff.told.response.is_some())
+            || self.events.iter().any(|it| match &it.event {
+                Event::TurnTold(e) => e.turn == turn && e.told.response.is_some(),
+                _ => false,
+            })
+    }
+
+    /// True if each of these refusals is recorded for a proposal of the turn.
+    fn refused(&self, turn: TurnKey, refusals: &[Refusal]) -> bool {
+        refusals.iter().all(|refusal| {
+            self.events.iter().any(|it| match &it.event {
+                Event::HandoffRefused(e) => e.cause == Some(turn.handoff) && e.refusal == *refusal,
+                _ => false,
+            })
         })
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use stafette_core::run::Stage;
 use stafette_core::workflow::council;
-use stafette_core::{Handoff, HandoffId, Millis, Party, Run, State, Time, Usage, fields};
+use stafette_core::{Handoff, HandoffId, Millis, Party, Response, Run, State, Time, Usage, fields};
 
 use super::{History, LawResult, must};
 
@@ -119,9 +119,17 @@ fn is_of_bounded_size(handoff: &Handoff) -> LawResult {
     let limit = fields::MAX + SMALL_CHANGE;
     let bytes = fields::size(&handoff.inputs);
     must(bytes <= limit, LAW, || format!("{} has inputs of {bytes} bytes", handoff.id))?;
-    let answers = handoff.answers.iter().chain(&handoff.gathered);
-    let most = answers.map(|answer| fields::size(&answer.outputs)).max().unwrap_or(0);
-    must(most <= limit, LAW, || format!("{} has an answer of {most} bytes", handoff.id))
+    // Notes in place of values, and the beginnings of texts, add up.
+    let limit = limit + SMALL_CHANGE * handoff.answers.len();
+    let values: usize = handoff.answers.iter().map(|answer| fields::size(&answer.outputs)).sum();
+    let words: usize = handoff.answers.iter().map(Response::words).sum();
+    must(values.max(words) <= limit, LAW, || {
+        format!("{} has answers of {values} bytes, and {words} beside their values", handoff.id)
+    })?;
+    let most = handoff.gathered.iter().map(Response::size).max().unwrap_or(0);
+    must(most <= limit, LAW, || format!("{} has gathered {most} bytes at once", handoff.id))?;
+    let offer = handoff.offer.size();
+    must(offer <= limit, LAW, || format!("{} was offered with {offer} bytes", handoff.id))
 }
 
 fn has_an_owner(run: &Run, handoff: &Handoff) -> LawResult {

@@ -383,7 +383,14 @@ impl World {
     }
 
     /// Commits a stored step, then starts and stops what it requires.
-    fn carry_out(&mut self, node: usize, step: Step) -> Passage {
+    fn carry_out(&mut self, node: usize, mut step: Step) -> Passage {
+        let now = self.clock(node);
+        if self.options.sabotage.is_some_and(Sabotage::is_in_the_kernel)
+            && let Stand::Up(up) = &mut self.nodes[node].stand
+        {
+            self.disk.reload(self.run, &mut up.driver);
+            step = up.driver.decide(now, []);
+        }
         let Some(up) = self.up(node) else { return Ok(()) };
         let Plan { start, stop, orders, .. } = up.driver.commit(step);
         up.pause = FIRST_PAUSE;
@@ -527,6 +534,11 @@ fn in_short(input: &Input) -> String {
             format!("finish {} by {by}: {outcome:?}, hands to {to:?}", of(turn))
         }
         Input::Fail { turn, failure, .. } => format!("fail {}: {}", of(turn), failure.message),
+        Input::Tell { turn, told } => {
+            let to: Vec<&str> = told.offers.iter().map(|offer| offer.to.as_str()).collect();
+            let outcome = told.response.as_ref().map(|response| response.outcome);
+            format!("tell {}: {outcome:?}, hands to {to:?}", of(turn))
+        }
         Input::Answer { handoff, text, values, .. } => {
             format!("answer {handoff}: {text:?} {}", serde_json::Value::Object(values.clone()))
         }

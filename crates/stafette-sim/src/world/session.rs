@@ -6,7 +6,7 @@ use stafette_core::workflow::Runner;
 use stafette_core::{Input, Millis, Question, TurnKey, TurnOrder};
 
 use super::{Happening, Message, Passage, Reply, Stand, World};
-use crate::agent::{Phase, Said, Session};
+use crate::agent::{Circumstances, Phase, Said, Session};
 
 /// The number of times that a message is tried on another process.
 const TRIES: u32 = 6;
@@ -32,6 +32,15 @@ impl World {
         if order.deliveries > 1 {
             self.counts.note("redelivery");
         }
+        if order.deliveries > 1
+            && let Some(result) = self.up(node).and_then(|up| up.run().reported(key))
+            && self.chance.percent(70)
+        {
+            self.counts.note("result that was told before");
+            let input = Input::Finish { turn: key, result: Box::new(result) };
+            self.push(node, Message { input, reply: Reply::Told });
+            return id;
+        }
         let agent = &order.agent;
         let in_loop = self.cast.workflow.loops.iter().any(|l| l.between.contains(agent));
         let bare = self.cast.bare.contains(agent);
@@ -41,7 +50,9 @@ impl World {
             key.handoff, key.attempt, key.turn, order.deliveries
         ));
         let script = self.cast.scripts.get(agent);
-        let session = Session::new(format!("s{id}"), order, script, home, bare, in_loop);
+        let (unseen, tells) = (self.chance.percent(10), self.chance.percent(20));
+        let circumstances = Circumstances { home, bare, in_loop, unseen, tells };
+        let session = Session::new(format!("s{id}"), order, script, circumstances);
         self.sessions.insert(id, session);
         let after = match self.chance.below(50) {
             0 => self.cast.workflow.limits.accept_timeout.0 * 2,

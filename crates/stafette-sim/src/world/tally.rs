@@ -3,7 +3,7 @@
 use stafette_core::handoff::{About, Way};
 use stafette_core::run::propose::Refusal;
 use stafette_core::workflow::Strategy;
-use stafette_core::{Event, Input, Party, Reply, Status, TeamAbout, Usd, fields};
+use stafette_core::{Event, Input, Party, Reply, Status, TeamAbout, Usage, Usd, fields};
 use stafette_store::Stored;
 
 use super::World;
@@ -23,6 +23,9 @@ impl World {
                     if matches!(reply, Reply::Unfit { .. }) {
                         self.counts.note("answer that does not fit");
                     }
+                }
+                (Input::Fail { .. }, Reply::Finished { .. }) => {
+                    self.counts.note("failure after a report");
                 }
                 (Input::Take { by, .. }, Reply::Taken { by: holder }) if by != holder => {
                     self.counts.note("turn taken by another");
@@ -56,7 +59,7 @@ impl World {
                     About::Inputs => "question about inputs",
                     About::Recovery(_) => "question about a failure",
                     About::Loop(_) => "loop parked",
-                    About::Confirm(..) => "question about plain output",
+                    About::Unconfirmed(_) | About::Confirm(..) => "question about plain output",
                     About::Permission(..) => "question about a permission",
                     About::Budget => "budget stop",
                     About::Team(TeamAbout::Change(_)) => "question about a change",
@@ -94,6 +97,9 @@ impl World {
                 if e.reserved.money == run.purse.limit.money {
                     self.counts.note("turn of unknown cost");
                 }
+            }
+            Event::TurnFinished(e) if e.result.usage == Usage::unknown() => {
+                self.counts.note("result of unknown cost");
             }
             Event::LateResultKept(e)
                 if self.witness.history.deadlines.has_ended(e.turn.handoff) =>

@@ -84,6 +84,7 @@ fn missing() -> MissingInput {
 
 fn response() -> Response {
     Response {
+        question: Some(text()),
         by: Party::Human,
         outcome: Outcome::Partial,
         outputs: fields(),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BudgetReached, Forecast};
 use crate::workflow::{AgentBudget, Budget};
-use crate::{Millis, Party, Time, Usage, Usd};
+use crate::{Millis, Party, Time, Unknown, Usage, Usd};
 
 /// The budget of a run: limit, spending and reservations.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -39,9 +39,12 @@ pub struct Purse {
 pub struct Account {
     /// The turns that ended.
     pub turns: u32,
-    /// The turns that ended with a result, and so with a known cost.
+    /// The turns that ended with a result.
     #[serde(default)]
     pub finished: u32,
+    /// Those of them of whose usage nothing is known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unseen: u32,
     /// The total usage of all turns.
     pub spent: Usage,
     /// The largest usage of a single turn.
@@ -78,7 +81,24 @@ const DAYS: usize = 400;
 /// When a turn used less than expected, the estimate falls by the difference divided by this.
 const FALL: u64 = 4;
 
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
 impl Account {
+    /// Counts a turn that ended with a result.
+    pub(in crate::run) fn finish(&mut self, used: Usage) {
+        self.finished += 1;
+        let nothing = used.unknown == Unknown::TURN && used.money == Usd(0);
+        self.unseen += u32::from(nothing);
+    }
+
+    /// Returns the most that one of its turns has used; `None` until a turn has told what it used,
+    /// even if that was nothing.
+    pub fn known(&self) -> Option<Usage> {
+        (self.finished > self.unseen).then_some(self.most)
+    }
+
     /// Records a turn that ended, with its usage and duration.
     pub(super) fn settle(&mut self, used: Usage, took: Millis) {
         self.turns += 1;
@@ -98,12 +118,15 @@ impl Account {
         }
     }
 
-    /// Returns the expected cost of its turns in later runs, when the most so far was `before`.
-    pub fn forecast(&self, before: Usage) -> Forecast {
-        let most = before.max(self.most);
-        match most == Usage::default() && !self.spent.unknown.is_empty() {
-            true => Forecast::Unmetered,
-            false => Forecast::Known(most),
+    /// Returns the expected cost of its turns in later runs: the most so far, or what was known
+    /// `before` where no turn has told.
+    pub fn forecast(&self, before: Option<Forecast>) -> Option<Forecast> {
+        // Accounts of older releases do not say which turns have told nothing.
+        let is_told = |most: &Usage| *most != Usage::default() || self.spent.unknown.is_empty();
+        match (self.known().filter(is_told), before) {
+            (Some(most), Some(Forecast::Known(before))) => Some(Forecast::Known(before.max(most))),
+            (Some(most), _) => Some(Forecast::Known(most)),
+            (None, before) => before,
         }
     }
 
@@ -168,12 +191,9 @@ impl Purse {
     /// that it has used here.
     pub fn learned(&self) -> BTreeMap<String, Forecast> {
         let mut known = self.forecasts.clone().unwrap_or_default();
-        for (name, account) in self.agents.iter().filter(|(_, account)| account.finished > 0) {
-            let before = match known.get(name) {
-                Some(Forecast::Known(most)) => *most,
-                _ => Usage::default(),
-            };
-            known.insert(name.clone(), account.forecast(before));
+        for (name, account) in &self.agents {
+            let forecast = account.forecast(known.get(name).copied());
+            known.extend(forecast.map(|forecast| (name.clone(), forecast)));
         }
         known
     }
@@ -232,8 +252,8 @@ impl Purse {
         self.handoffs = 0;
         self.days.clear();
         for account in self.agents.values_mut() {
-            let Account { finished, most, next, reserved, .. } = *account;
-            *account = Account { finished, most, next, reserved, ..Account::default() };
+            let Account { finished, unseen, most, next, reserved, .. } = *account;
+            *account = Account { finished, unseen, most, next, reserved, ..Account::default() };
         }
     }
 

@@ -87,9 +87,10 @@ fn b_05_what_a_turn_used_and_nobody_knows_is_counted_as_unknown() {
     let spent = story.run.purse.spent;
     assert_eq!(spent.cost_and_unknown(), "≥ $0.30, 1 turn unknown");
     let accounts = &story.run.purse.agents;
-    assert_eq!(accounts["twin"].forecast(Usage::default()), Forecast::Unmetered);
-    let solo = accounts["solo"].forecast(Usage::default());
-    assert_eq!(solo, Forecast::Known(costing(0.30)));
+    for before in [None, Some(Forecast::Unmetered), Some(Forecast::Known(costing(0.20)))] {
+        assert_eq!(accounts["twin"].forecast(before), before, "it has taught nothing");
+        assert_eq!(accounts["solo"].forecast(before), Some(Forecast::Known(costing(0.30))));
+    }
     story.done(h(3));
     assert_eq!(story.status(), Status::Succeeded, "nothing waits for what it may have cost");
 }
@@ -138,6 +139,11 @@ fn b_05_more_time_counts_from_the_moment_it_is_given() {
 
 /// Five members whose turns cost thirty cents each, before any turn has run.
 fn five_unknown() -> Story {
+    five(None)
+}
+
+/// Five members with that forecast, each with work.
+fn five(forecast: Option<Forecast>) -> Story {
     let names = ["a", "b", "c", "d", "e"];
     let agents: Vec<String> =
         names.iter().map(|name| format!("{name}.runner = \"scripted\"")).collect();
@@ -155,6 +161,7 @@ fn five_unknown() -> Story {
     let mut story = Story::new(&workflow);
     let forecasts = story.run.purse.forecasts.as_mut().expect("forecasts");
     forecasts.retain(|name, _| name == "lead");
+    forecasts.extend(names.iter().filter_map(|name| Some(((*name).to_owned(), forecast?))));
     story.restart();
     story.hands(h(1), names.iter().map(|name| pass(name)).collect());
     story
@@ -173,6 +180,56 @@ fn b_05_five_at_the_same_time_pass_a_budget_by_one_turn_at_most() {
     assert_eq!(most, 1, "nothing begins beside a turn of which nobody knows what it costs");
     assert_eq!(story.status(), Status::WaitingForBudget);
     assert!(story.run.purse.spent.money <= Usd(1_300_000), "{:?}", story.run.purse.spent);
+}
+
+#[test]
+fn b_05_a_turn_that_lost_its_daemon_after_its_report_does_not_make_its_agent_free() {
+    let mut story = five_unknown();
+    story.accept(h(2));
+    let turn = story.key(h(2));
+    let response = Some(done().response);
+    let told = crate::run::tell::TurnReport { response, ..Default::default() };
+    story.input(crate::Input::Tell { turn, told: Box::new(told) });
+    let reported = story.run.reported(turn).expect("its report");
+    assert_eq!(reported.usage, Usage::unknown(), "nobody has seen what it used");
+    story.input(crate::Input::Finish { turn, result: Box::new(reported) });
+    for reason in ["one", "two", "three"] {
+        asks_for_more(&mut story, reason);
+    }
+    assert_eq!(story.run.outbox().count(), 1, "its cost is as unknown as before");
+    loop {
+        let next = story.run.turns_out().next().map(|(key, _)| key);
+        let Some(key) = next else { break };
+        story.ends(key.handoff, TurnResult { usage: costing(0.30), ..done() });
+    }
+    assert!(story.run.purse.spent.money <= Usd(1_300_000), "{:?}", story.run.purse.spent);
+}
+
+/// A person has more work for the first member.
+fn asks_for_more(story: &mut Story, reason: &str) {
+    let reason = crate::Reason::Other(reason.into());
+    let offer = Offer { from: crate::Party::Human, reason, ..pass("a") };
+    story.input(crate::Input::Propose { offer: Box::new(offer) });
+}
+
+#[test]
+fn b_05_a_turn_that_cost_nothing_is_known() {
+    let mut story = five_unknown();
+    story.done(h(2));
+    assert_eq!(story.run.purse.agents["a"].known(), Some(Usage::default()));
+    let unknown = TurnResult { usage: Usage::unknown(), ..done() };
+    story.ends(h(3), unknown);
+    assert_eq!(story.run.purse.agents["b"].known(), None);
+}
+
+#[test]
+fn b_05_an_agent_whose_cost_nobody_can_see_never_waits_for_money() {
+    let mut story = five(Some(Forecast::Unmetered));
+    assert_eq!(story.run.outbox().count(), 5, "handoffs and time bound them");
+    story.ends(h(2), TurnResult { usage: Usage::unknown(), ..done() });
+    asks_for_more(&mut story, "more");
+    assert_eq!(story.run.outbox().count(), 5, "a turn that told nothing changes nothing");
+    assert_eq!(story.run.purse.learned()["a"], Forecast::Unmetered, "nor in the next run");
 }
 
 #[test]
@@ -269,4 +326,46 @@ fn s4_08_what_was_spent_is_known_by_day() {
     let days: Vec<_> = story.run.purse.days.keys().cloned().collect();
     assert_eq!(days, ["1970-01-01"]);
     assert_eq!(story.run.purse.days["1970-01-01"].spent.money, Usd(300_000));
+}
+
+/// The run of one agent that is a program of somebody's own.
+fn own_program(more: &str) -> Story {
+    let program = format!("agents.solo = {{ runner = \"exec\", command = [\"./solo\"]{more} }}");
+    let text = format!("workflow = {{ name = \"solo\", entry = \"solo\" }}\n{program}\n");
+    Story::new(&format!("{text}budget = {{ money = \"1usd\", tokens = 100 }}\n"))
+}
+
+#[test]
+fn b_05_a_turn_that_is_cancelled_in_its_midst_has_cost_what_nobody_knows() {
+    let cancel = || crate::Input::Cancel { by: "ada".into(), why: String::new() };
+    let mut story = own_program("");
+    story.accept(h(1)).input(cancel());
+    let spent = story.run.purse.spent;
+    assert_eq!((spent.cost(), story.run.purse.reserved), ("unknown".to_owned(), Usage::default()));
+    assert_eq!(story.run.purse.agents["solo"].turns, 1);
+
+    let mut story = own_program(", estimate = { money = 0.2 }");
+    story.accept(h(1)).input(cancel());
+    assert_eq!(story.run.purse.spent.cost(), "≈ $0.20");
+
+    let mut story = own_program(", estimate = { money = 0.2 }");
+    story.input(cancel());
+    assert_eq!(story.run.purse.spent.cost(), "$0.00", "nobody had begun");
+}
+
+#[test]
+fn b_05_a_turn_that_nobody_took_costs_nothing() {
+    let mut story = own_program(", estimate = { money = 0.2 }");
+    story.breaks(h(1), crate::FailureKind::Recoverable);
+    assert_eq!(story.run.purse.spent.cost(), "$0.00");
+    story.until_due().accept(h(1)).breaks(h(1), crate::FailureKind::Recoverable);
+    assert_eq!(story.run.purse.spent.cost(), "$0.00", "its failure said that it used nothing");
+}
+
+#[test]
+fn b_05_a_run_that_ends_above_its_budget_says_so() {
+    let mut story = own_program("");
+    story.ends(h(1), TurnResult { usage: costing(40.0), ..done() });
+    assert_eq!(story.status(), Status::Succeeded);
+    assert!(story.transcript().contains("budget reached: $40.00 of $1.00 are spent"));
 }

@@ -42,11 +42,8 @@ pub(crate) fn check_counts(run: &Run, proposal: &Proposal) -> Result<(), Refusal
 /// Checks the total size; inherited inputs count too, because the taker receives them all.
 pub(crate) fn check_size(offer: &Offer, held: Option<&Fields>) -> Result<(), Refusal> {
     let along = held.into_iter().flatten().filter(|(key, _)| !offer.outputs.contains_key(*key));
-    let bytes = offer.summary.len()
-        + offer.detail.len()
-        + offer.instructions.as_ref().map_or(0, String::len)
-        + fields::size(&offer.outputs)
-        + along.map(|(key, value)| key.len() + fields::size_of(value)).sum::<usize>();
+    let along = along.map(|(key, value)| key.len() + fields::size_of(value));
+    let bytes = offer.size() + along.sum::<usize>();
     if bytes > MAX_PAYLOAD {
         return Err(Refusal::TooLarge { bytes, limit: MAX_PAYLOAD });
     }

@@ -276,7 +276,14 @@ fn a_handoff_that_carries_too_much_is_refused() {
     let mut story = Story::new(RELAY);
     let outputs = fields(json!({ "blob": "x".repeat(MAX_PAYLOAD + 1) }));
     story.hands(h(1), vec![Offer { outputs, ..pass("builder") }]);
-    assert!(refusals(&story)[0].starts_with("Payload too large"));
+    let options = vec!["o".repeat(MAX_PAYLOAD / 2); 2];
+    let question = crate::Question { options, details: "?".into(), ..crate::Question::default() };
+    story.hands(h(1), vec![Offer { question: Some(question), ..ask("human") }]);
+    let objections = vec!["x".repeat(MAX_PAYLOAD + 1)];
+    story.hands(h(1), vec![Offer { objections, ..pass("builder") }]);
+    let refusals = refusals(&story);
+    assert_eq!(refusals.len(), 3);
+    assert!(refusals.iter().all(|refusal| refusal.starts_with("Payload too large")));
 }
 
 #[test]
@@ -320,4 +327,17 @@ fn s2_03_the_cooldown_counts_from_each_use_of_a_path() {
         story.later(Millis::seconds(1));
         assert_eq!(story.run.outbox().count(), out);
     }
+}
+
+#[test]
+fn b_19_a_request_from_outside_has_no_special_rules_whatever_reason_it_gives() {
+    let reason = Reason::Other(crate::team::phase::REASON.into());
+    let offer = Offer { from: Party::Orchestrator, reason, ..pass("builder") };
+    let silent = || crate::TurnResult { unanswered: true, ..crate::run::story::done() };
+    let mut story = Story::new(RELAY);
+    story.input(crate::Input::Propose { offer: Box::new(offer) }).done(h(1));
+    story.ends(h(2), silent());
+    assert_eq!(story.state(h(2)), "pending", "its agent is asked once more");
+    story.ends(h(2), silent());
+    assert_eq!(story.status(), Status::WaitingForHuman, "and then a person is");
 }

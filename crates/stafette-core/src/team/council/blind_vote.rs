@@ -68,6 +68,7 @@ impl Run {
         handoff.told.said.vote = None;
         handoff.told.response.iter_mut().for_each(hush);
         handoff.ignored.clear();
+        handoff.unconfirmed = None;
         match &mut handoff.state {
             State::Closed(closing) => hush(&mut closing.response),
             State::Ordered(turn) | State::Accepted(turn) | State::Running(turn) => turn.note = None,

@@ -155,6 +155,15 @@ impl Tokens {
     }
 }
 
+impl Saving {
+    fn plus(self, other: Saving) -> Saving {
+        Saving {
+            raw: self.raw.saturating_add(other.raw),
+            handed_on: self.handed_on.saturating_add(other.handed_on),
+        }
+    }
+}
+
 impl Phases {
     pub(super) fn new(task_id: String) -> Self {
         Phases {
@@ -255,19 +264,12 @@ impl Phases {
         self
     }
 
-    pub(super) fn ended(&mut self, event: &PhaseEnded, goes_on: bool) {
-        let counted = |part: &Part| part.measured.and_then(|measured| measured.summary);
-        let summaries: u64 = event.parts.iter().filter_map(counted).sum();
-        let again = event.decision == Decision::Stop;
+    pub(super) fn ended(&mut self, event: &PhaseEnded, saving: Saving) {
         if let Some(hop) = self.hops.iter_mut().find(|hop| hop.place == event.place) {
             hop.decision = Some(event.decision);
             hop.why.clone_from(&event.why);
             hop.tokens = hop.tokens.plus(event.tokens);
-            if goes_on || again {
-                let raw = event.tokens.reported.max(event.tokens.response);
-                hop.saving.raw = hop.saving.raw.saturating_add(raw);
-                hop.saving.handed_on = hop.saving.handed_on.saturating_add(summaries);
-            }
+            hop.saving = hop.saving.plus(saving);
         }
         self.findings = Some(event.summary.clone()).filter(|summary| !summary.is_empty());
         self.parts.clear();
@@ -275,9 +277,6 @@ impl Phases {
 
     /// Returns the tokens that summaries have saved so far.
     pub fn saving(&self) -> Saving {
-        self.hops.iter().fold(Saving::default(), |sum, hop| Saving {
-            raw: sum.raw.saturating_add(hop.saving.raw),
-            handed_on: sum.handed_on.saturating_add(hop.saving.handed_on),
-        })
+        self.hops.iter().fold(Saving::default(), |sum, hop| sum.plus(hop.saving))
     }
 }
