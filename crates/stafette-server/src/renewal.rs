@@ -1,23 +1,19 @@
 //! Deploys new code to the team's own program.
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::post_with;
 use axum::Json;
 use axum::extract::State;
-use stafette_engine::{Renewal, RenewalError, Right};
+use stafette_engine::{Renewal, RenewalError};
 
 use crate::changes::{ApplyRequest, TheChange, hand};
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::Principal;
 use crate::request::{Body, Named};
 use crate::{Edge, Problem};
 
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = "Give the team's own program the code of a change, and restart it or bring it back";
-    ApiRouter::new().api_route(
-        "/v1/changes/{change}/renew",
-        post_with(renew, named("changes", Right::Decide, "renewProgram", about)),
-    )
+operations! {
+    pub(crate) fn routes() in "changes";
+    POST "/v1/changes/{change}/renew" => renew, Decide, "renewProgram",
+        "Give the team's own program the code of a change, and restart it or bring it back";
 }
 
 async fn renew(
