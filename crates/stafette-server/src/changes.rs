@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use stafette_core::change::{Author, Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
 use stafette_core::lock::Holder;
 use stafette_core::{RunId, TurnKey};
-use stafette_engine::{Caller, ChangeError, Explanation, FileDiff, Hand, Heard, Report};
+use stafette_engine::{
+    Caller, ChangeError, Explanation, FileDiff, Hand, Heard, Report, change_code,
+};
 
 use crate::openapi::operations;
 use crate::principal::{Principal, Via};
@@ -307,25 +309,7 @@ pub(crate) fn hand(principal: &Principal, by: String) -> Hand {
 
 impl From<ChangeError> for Problem {
     fn from(error: ChangeError) -> Self {
-        let (status, code) = match &error {
-            ChangeError::NoChange { .. } => (404, "no_change"),
-            ChangeError::Path(_)
-            | ChangeError::Edit { .. }
-            | ChangeError::Size { .. }
-            | ChangeError::Collision { .. } => (422, "bad_change"),
-            ChangeError::Protected { .. } => (403, "protected"),
-            ChangeError::NotYours { .. } => (403, "not_yours"),
-            ChangeError::NotAFile { .. } => (409, "not_a_file"),
-            ChangeError::Changed { .. } => (409, "changed_since"),
-            ChangeError::NeedsPerson { .. } => (409, "needs_person"),
-            ChangeError::Status { .. } => (409, "change_status"),
-            ChangeError::Later { .. } => (409, "later_changes"),
-            ChangeError::Busy => (409, "changes_busy"),
-            ChangeError::Revised { .. } => (409, "revised"),
-            ChangeError::Unreadable { .. } => (500, "not_readable"),
-            ChangeError::Files { .. } | ChangeError::Git(_) => (507, "not_written"),
-            ChangeError::Stuck { .. } => (500, "not_taken_back"),
-        };
+        let (status, code) = change_code(&error);
         let fix = match &error {
             ChangeError::NeedsPerson { id, .. } => {
                 format!(

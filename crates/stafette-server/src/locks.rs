@@ -8,8 +8,8 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::lock::{
-    Answer, Claim, Conflict, Holder, Link, Lock, LockId, LockRules, Mode, OnConflict, Pattern,
-    Refusal, Waiter,
+    Answer, Claim, Holder, Link, Lock, LockId, LockRules, Mode, OnConflict, Pattern, Refusal,
+    Waiter,
 };
 use stafette_core::{Millis, TurnKey};
 use stafette_engine::{Caller, Right};
@@ -391,24 +391,4 @@ fn find(text: &str) -> Result<LockId, Problem> {
     text.parse().map_err(|error: stafette_core::lock::NotALock| {
         Problem::new(422, "not_a_lock", error.to_string())
     })
-}
-
-/// Returns the status and code for a refused lock.
-pub(crate) fn refused(refusal: &Refusal) -> (u16, &'static str) {
-    match refusal {
-        Refusal::Locked { .. } | Refusal::Awaited { .. } | Refusal::Late { .. } => (423, "locked"),
-        Refusal::Deadlock { .. } => (409, "deadlock"),
-        Refusal::Lost { .. } => (409, "lock_lost"),
-        Refusal::NotYours { .. } => (403, "lock_not_yours"),
-        Refusal::NoReason => (422, "no_reason"),
-        Refusal::Limit { .. } => (422, "lock_limit"),
-    }
-}
-
-/// Returns the status and code for a refused write.
-pub(crate) fn in_the_way(conflict: &Conflict) -> (u16, &'static str) {
-    match conflict {
-        Conflict::Locked { .. } => (423, "locked"),
-        Conflict::Lost { .. } => (409, "lock_lost"),
-    }
 }

@@ -2,11 +2,12 @@
 
 use axum::Json;
 use axum::extract::State;
-use stafette_engine::{Renewal, RenewalError};
+use stafette_engine::{Renewal, RenewalError, renewal_code};
 
 use crate::changes::{ApplyRequest, TheChange, hand};
 use crate::openapi::operations;
 use crate::principal::Principal;
+use crate::problem::causes;
 use crate::request::{Body, Named};
 use crate::{Edge, Problem};
 
@@ -34,12 +35,10 @@ async fn renew(
 
 impl From<RenewalError> for Problem {
     fn from(error: RenewalError) -> Self {
-        match error {
-            RenewalError::Change(error) => error.into(),
-            RenewalError::Outside { .. } => Problem::new(422, "not_a_program", error.to_string()),
-            RenewalError::Files { ref source, .. } => {
-                Problem::new(500, "files", error.to_string()).because(source.to_string())
-            }
+        if let RenewalError::Change(error) = error {
+            return error.into();
         }
+        let (status, code) = renewal_code(&error);
+        Problem::new(status, code, error.to_string()).because(causes(&error))
     }
 }
