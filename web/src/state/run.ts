@@ -113,12 +113,7 @@ export function reduce(state: RunState | null, event: Recorded): RunState | null
   return extend(state, [event])
 }
 
-/** The state after all of `events`, up to and with number `until`. */
-export function replay(events: readonly Recorded[], until = Infinity): RunState | null {
-  return extend(null, events, until)
-}
-
-/** The same from a state onwards, with one copy for all of them. */
+/** The state after all of `events`, up to and with number `until`, with one copy for all of them. */
 export function extend(state: RunState | null, events: readonly Recorded[], until = Infinity): RunState | null {
   let draft = state && copy(state)
   for (const event of events) {
