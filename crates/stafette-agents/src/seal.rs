@@ -1,7 +1,7 @@
 //! Frames that prove their origin: signed with the session's token by `stafette emit`, never by a
 //! model, for use when the daemon cannot be reached from where the agent runs.
 
-use hmac::{Hmac, Mac};
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use stafette_core::hex;
 use stafette_core::wire::frame::Frame;
