@@ -9,7 +9,7 @@ const hunk = (...lines: string[]): FileDiff['hunks'][number] => ({
   old_lines: 0,
   new_start: 6,
   new_lines: 0,
-  lines: lines.map((line) => ({ sign: line[0]!, text: line.slice(1) })),
+  lines: lines.map((line) => ({ sign: line[0]!, text: line.slice(1), unended: false })),
 })
 
 const tones = (text: string, file: string): string[] => colour(text, languageOf(file))[0].filter((piece) => piece.tone).map((piece) => `${piece.tone} ${piece.text}`)

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Changed, Recorded, RunView } from '../src/api/types'
+import { type RunState, extend } from '../src/state/run'
 
 const folder = new URL('./logs/', import.meta.url)
 
@@ -16,6 +17,9 @@ export function log(name: string): Recorded[] {
   const changed = lines<Changed>(`${name}.changed.jsonl`)
   return lines<Recorded>(`${name}.jsonl`).map((event, index) => ({ ...event, changed: changed[index]! }))
 }
+
+/** The state after all of `events`, up to and with number `until`. */
+export const replay = (events: readonly Recorded[], until = Infinity): RunState | null => extend(null, events, until)
 
 /** The same run in the daemon's own words. */
 export function view(name: string): RunView & { tally: Record<string, number> } {

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { agents, sentence } from '../src/state/agents'
 import { batches, fallback, inbox } from '../src/state/inbox'
 import { numbers } from '../src/state/numbers'
-import { type RunState, reduce, replay } from '../src/state/run'
-import { crowd, log, view } from './logs'
+import { type RunState, reduce } from '../src/state/run'
+import { crowd, log, replay, view } from './logs'
 
 const NAMES = ['demo', 'feature', 'crash', 'circular', 'limit', 'unknown', 'generation1', 'generation2', 'phases']
 

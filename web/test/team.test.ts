@@ -3,8 +3,8 @@ import type { Recorded } from '../src/api/types'
 import { type Council, councilOf, decided, stanceWord, stands, verdictWord } from '../src/state/council'
 import { count, generations, neighbours } from '../src/state/lineage'
 import { findings, steps, summaryTokens } from '../src/state/phases'
-import { type RunState, replay } from '../src/state/run'
-import { log, view } from './logs'
+import type { RunState } from '../src/state/run'
+import { log, replay, view } from './logs'
 
 const lived = (name: string, until = Infinity): RunState => replay(log(name), until)!
 

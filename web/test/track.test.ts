@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { graph } from '../src/state/graph'
-import { replay } from '../src/state/run'
 import { scale, union } from '../src/state/scale'
 import { laneNames, rule, track } from '../src/state/track'
-import { log } from './logs'
+import { log, replay } from './logs'
 
 const feature = replay(log('feature'))!
 

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Recorded } from '../src/api/types'
-import { replay } from '../src/state/run'
 import { NOWHERE, type World, reduceWorld } from '../src/state/world'
-import { log } from './logs'
+import { log, replay } from './logs'
 
 const events = log('feature')
 const run = events[0]!.run

@@ -2,7 +2,8 @@
 
 use a2a_types::{A2AError, error_reason, methods};
 use axum::body::Bytes;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
@@ -11,17 +12,23 @@ use serde_json::{Map, Value, json};
 use crate::method::{self, Reply};
 use crate::{A2a, Caller, rpc};
 
+/// The parameters of a query, in order.
+type Pairs = Vec<(String, String)>;
+
 pub(crate) async fn serve(
     State(a2a): State<A2a>,
     caller: Option<Extension<Caller>>,
     Path(path): Path<String>,
-    RawQuery(query): RawQuery,
+    query: Result<Query<Pairs>, QueryRejection>,
     verb: Method,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
     let caller = caller.map(|Extension(caller)| caller).unwrap_or_default();
-    let asked = rpc::version(&headers).and_then(|()| read(&verb, &path, query.as_deref(), &body));
+    let asked = rpc::version(&headers).and_then(|()| {
+        let Query(query) = query.map_err(|e| A2AError::parse_error(e.to_string()))?;
+        read(&verb, &path, query, &body)
+    });
     let reply = match asked {
         Ok((method, _)) if let Err(denied) = method::may(&caller, method) => {
             let error = problem(&A2AError::invalid_request(denied.to_string()));
@@ -59,18 +66,14 @@ fn problem(error: &A2AError) -> Value {
 fn read(
     verb: &Method,
     path: &str,
-    query: Option<&str>,
+    query: Pairs,
     body: &[u8],
 ) -> Result<(&'static str, Value), A2AError> {
     let mut params = match body {
         [] => Map::new(),
         body => serde_json::from_slice(body).map_err(|e| A2AError::parse_error(e.to_string()))?,
     };
-    for (name, value) in
-        query.into_iter().flat_map(|query| query.split('&')).filter_map(|pair| pair.split_once('='))
-    {
-        params.insert(name.to_owned(), plain(value));
-    }
+    params.extend(query.into_iter().map(|(name, value)| (name, plain(value))));
     let steps: Vec<&str> = path.split('/').collect();
     let (get, post) = (*verb == Method::GET, *verb == Method::POST);
     let mut put = |name: &str, value: &str| {
@@ -114,31 +117,11 @@ fn read(
 }
 
 /// Parses a query value: numbers and booleans keep their type.
-fn plain(value: &str) -> Value {
-    match serde_json::from_str(value) {
+fn plain(value: String) -> Value {
+    match serde_json::from_str(&value) {
         Ok(plain @ (Value::Number(_) | Value::Bool(_))) => plain,
-        _ => Value::String(decoded(value)),
+        _ => Value::String(value),
     }
-}
-
-fn decoded(value: &str) -> String {
-    let bytes = value.as_bytes();
-    let mut plain = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let code = bytes.get(at + 1..at + 3).and_then(|hex| std::str::from_utf8(hex).ok());
-        let code = code.and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match (bytes[at], code) {
-            (b'%', Some(code)) => {
-                plain.push(code);
-                at += 2;
-            }
-            (b'+', _) => plain.push(b' '),
-            (byte, _) => plain.push(byte),
-        }
-        at += 1;
-    }
-    String::from_utf8_lossy(&plain).into_owned()
 }
 
 #[cfg(test)]
@@ -147,13 +130,17 @@ mod tests {
 
     #[test]
     fn b_11_a_path_stands_for_a_method() {
-        let asked = |verb: Method, path: &str, query| read(&verb, path, query, b"").unwrap();
-        let (method, params) = asked(Method::POST, "tasks/7:cancel", None);
+        let asked = |verb: Method, path: &str, query: &str| {
+            let uri = format!("/{path}?{query}").parse().expect("an address");
+            let Query(query) = Query::try_from_uri(&uri).expect("a query");
+            read(&verb, path, query, b"").unwrap()
+        };
+        let (method, params) = asked(Method::POST, "tasks/7:cancel", "");
         assert_eq!((method, &params["id"]), (methods::CANCEL_TASK, &json!("7")));
-        let (method, params) = asked(Method::GET, "tasks", Some("pageSize=3&contextId=a%20b"));
+        let (method, params) = asked(Method::GET, "tasks", "pageSize=3&contextId=a%20b");
         assert_eq!(method, methods::LIST_TASKS);
         assert_eq!(params, json!({"pageSize": 3, "contextId": "a b"}));
-        assert!(read(&Method::PUT, "tasks/7", None, b"").is_err());
-        assert!(read(&Method::POST, "message:send", None, b"[").is_err());
+        assert!(read(&Method::PUT, "tasks/7", vec![], b"").is_err());
+        assert!(read(&Method::POST, "message:send", vec![], b"[").is_err());
     }
 }

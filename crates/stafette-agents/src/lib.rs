@@ -345,7 +345,7 @@ impl Session {
         let (sender, signals) = mpsc::channel(SIGNALS);
         let (wish, wishes) = watch::channel(Wish::Work);
         let (replies, answers) = mpsc::channel(REPLIES);
-        let task = tokio::spawn(work(Link { sender, wishes, answers }));
+        let task = tokio::spawn(work(Link { voice: Voice(sender), wishes, answers }));
         Session { signals, wish, replies, task }
     }
 
@@ -414,34 +414,19 @@ enum Heard {
     Gone,
 }
 
-/// The runner's end of a session.
-#[derive(Debug)]
-pub struct Link {
-    sender: mpsc::Sender<Signal>,
-    wishes: watch::Receiver<Wish>,
-    answers: mpsc::Receiver<Reply>,
-}
+/// Sends signals to the owner of a session.
+#[derive(Clone, Debug)]
+struct Voice(mpsc::Sender<Signal>);
 
-impl Link {
-    /// Sends a signal that must arrive. Ignored if the owner is gone: the runner learns that from
-    /// [`Link::wish`].
-    pub async fn tell(&self, signal: Signal) {
-        drop(self.sender.send(signal).await);
-    }
-
-    /// Ends the session with a signal.
-    async fn ends(self, signal: Signal) {
-        self.tell(signal).await;
-    }
-
-    /// The reporter for the progress of the turn.
-    fn receipts(&self) -> Receipts {
-        Receipts::new(self.sender.clone())
+impl Voice {
+    /// Sends a signal that must arrive. Ignored if the owner is gone.
+    async fn tell(&self, signal: Signal) {
+        drop(self.0.send(signal).await);
     }
 
     /// Sends a signal that may be dropped when the owner is busy.
     fn mention(&self, signal: Signal) {
-        drop(self.sender.try_send(signal));
+        drop(self.0.try_send(signal));
     }
 
     /// Sends signals; signs of life may be dropped when the owner is busy.
@@ -452,6 +437,40 @@ impl Link {
                 signal => self.tell(signal).await,
             }
         }
+    }
+}
+
+/// The runner's end of a session.
+#[derive(Debug)]
+pub struct Link {
+    voice: Voice,
+    wishes: watch::Receiver<Wish>,
+    answers: mpsc::Receiver<Reply>,
+}
+
+impl Link {
+    /// Sends a signal that must arrive. Ignored if the owner is gone: the runner learns that from
+    /// [`Link::wish`].
+    pub async fn tell(&self, signal: Signal) {
+        self.voice.tell(signal).await;
+    }
+
+    /// Ends the session with a signal.
+    async fn ends(self, signal: Signal) {
+        self.tell(signal).await;
+    }
+
+    /// The reporter for the progress of the turn.
+    fn receipts(&self) -> Receipts {
+        Receipts::new(self.voice.0.clone())
+    }
+
+    fn mention(&self, signal: Signal) {
+        self.voice.mention(signal);
+    }
+
+    async fn tell_all(&self, signals: Vec<Signal>) {
+        self.voice.tell_all(signals).await;
     }
 
     /// Returns the owner's next request; `None` when it wants the end.

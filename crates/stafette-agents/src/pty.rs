@@ -22,40 +22,14 @@ use tokio::sync::{OwnedMutexGuard, mpsc};
 
 use crate::process::Launch;
 use crate::terminal::{State, Terminals};
-use crate::{Job, Link, Reply, Signal, exec, profile, prompt};
+use crate::{Job, Link, Reply, Signal, Voice, exec, profile, prompt};
 use turn::Turn;
-
-/// Sends signals to the owner of a session.
-struct Voice(mpsc::Sender<Signal>);
-
-impl Voice {
-    /// Sends a signal that must arrive.
-    async fn tell(&self, signal: Signal) {
-        // Ignored if the owner is gone.
-        drop(self.0.send(signal).await);
-    }
-
-    /// Sends a signal that may be dropped when the owner is busy.
-    fn mention(&self, signal: Signal) {
-        drop(self.0.try_send(signal));
-    }
-
-    /// Sends signals; signs of life may be dropped when the owner is busy.
-    async fn tell_all(&self, signals: Vec<Signal>) {
-        for signal in signals {
-            match signal {
-                Signal::Alive { .. } => self.mention(signal),
-                signal => self.tell(signal).await,
-            }
-        }
-    }
-}
 
 /// Carries out a turn in a terminal: in one of `terminals`, or in one that ends with the turn.
 pub(crate) async fn run(job: Job, mut link: Link, terminals: Option<Terminals>) {
     let passing = terminals.is_none();
     let terminals = terminals.unwrap_or_default();
-    let voice = Voice(link.sender.clone());
+    let voice = link.voice.clone();
     let mut held = None;
     let mut answers = std::mem::replace(&mut link.answers, mpsc::channel(1).1);
     let end = tokio::select! {

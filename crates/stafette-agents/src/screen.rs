@@ -137,7 +137,8 @@ impl Screen {
     }
 
     /// The number of bytes of rows that left the screen and are kept.
-    pub fn history_size(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn history_size(&self) -> usize {
         self.watch.history.size()
     }
 

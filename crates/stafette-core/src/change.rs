@@ -106,7 +106,7 @@ impl Digest {
     /// Creates a digest from its 32 bytes.
     #[must_use]
     pub fn of_bytes(bytes: &[u8]) -> Self {
-        Digest(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+        Digest(stafette_text::hex::encode(bytes))
     }
 }
 

@@ -29,7 +29,7 @@ pub mod trace;
 pub mod workflow;
 
 pub use stafette_model::{amount, fields, id, time};
-pub use stafette_text::clean;
+pub use stafette_text::{clean, hex};
 pub use stafette_wire as wire;
 
 use stafette_text as text;

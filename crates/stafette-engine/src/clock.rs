@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use stafette_core::{Millis, Time};
 use thiserror::Error;
@@ -137,9 +137,8 @@ fn onward(anchor: Option<(Time, Instant)>, wall: Time, at: Instant) -> (Time, (T
 
 /// What the wall's clock says, or the one that a test has set.
 fn wall() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let system = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-    Time(system.saturating_add(shift().map_or(0, read)))
+    let system = Time::of(SystemTime::now());
+    Time(system.0.saturating_add(shift().map_or(0, read)))
 }
 
 /// How far the clock is from the system's, by the file.

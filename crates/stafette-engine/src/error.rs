@@ -1,11 +1,15 @@
 //! Errors of the engine.
 
+mod code;
+
 use stafette_core::run::propose::Refusal;
 use stafette_core::{AgentName, HandoffId, MessageId, RunId, TurnKey};
 use stafette_store::{AppendError, Damage, ReadError};
 use thiserror::Error;
 
 use crate::driver::RestoreError;
+
+pub use code::{change_code, renewal_code};
 
 /// An operation of the engine failed.
 #[derive(Debug, Error)]

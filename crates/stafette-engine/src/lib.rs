@@ -62,7 +62,7 @@ pub use council::{CouncilView, MemberView};
 pub use driver::{Driver, Plan, RestoreError, Step};
 pub use engine::stopped::StoppedRuns;
 pub use engine::{Engine, Settings};
-pub use error::EngineError;
+pub use error::{EngineError, change_code, renewal_code};
 pub use explain::{Explanation, Explanations, Leg};
 pub use external::{ExternalTurns, Finished, Wanted};
 pub use feed::{Feed, Fresh, Seen, Source};

@@ -49,7 +49,6 @@ impl TerminalView {
 
 impl From<stafette_agents::terminal::TerminalInfo> for TerminalView {
     fn from(info: stafette_agents::terminal::TerminalInfo) -> Self {
-        let since = info.since.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         TerminalView {
             run: info.run,
             agent: info.agent,
@@ -58,7 +57,7 @@ impl From<stafette_agents::terminal::TerminalInfo> for TerminalView {
             cols: info.cols,
             rows: info.rows,
             pid: info.pid,
-            since: Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)),
+            since: Time::of(info.since),
             note: info.note,
         }
     }

@@ -30,13 +30,7 @@ impl Rejection {
 
 impl From<EngineError> for Rejection {
     fn from(error: EngineError) -> Self {
-        let code = match &error {
-            EngineError::Refused { .. } => "refused",
-            EngineError::Taken { .. } => "taken",
-            EngineError::Late { .. } => "late",
-            EngineError::StartedHere { .. } => "started_here",
-            _ => "not_taken",
-        };
+        let (_, code) = error.code();
         let reason = match &error {
             EngineError::StartedHere { agent } => format!(
                 "{agent} is started by Stafette, and a file can be anybody's: it hands on with \

@@ -2,19 +2,21 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hmac::{Hmac, Mac};
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
+use stafette_core::hex;
 
 /// Returns the signature of a body in GitHub's form: `sha256=` and hexadecimal digits.
 pub fn sign_payload(secret: &str, body: &[u8]) -> String {
     let mut mac = keyed(secret.as_bytes());
     mac.update(body);
-    format!("sha256={}", hex(&mac.finalize().into_bytes()))
+    format!("sha256={}", hex::encode(&mac.finalize().into_bytes()))
 }
 
 /// Returns true if a body was signed with this secret. Compares in constant time.
 pub fn verify_payload(secret: &str, body: &[u8], signature: &str) -> bool {
-    let Some(given) = signature.strip_prefix("sha256=").and_then(unhex) else { return false };
+    let given = signature.strip_prefix("sha256=").and_then(hex::decode::<32>);
+    let Some(given) = given else { return false };
     let mut mac = keyed(secret.as_bytes());
     mac.update(body);
     mac.verify_slice(&given).is_ok()
@@ -32,21 +34,11 @@ pub fn sign_message(secret: &str, id: &str, seconds: i64, body: &str) -> String 
 
 /// Returns the hash that identifies a body.
 pub(crate) fn hash(body: &[u8]) -> String {
-    hex(&Sha256::digest(body))
+    hex::encode(&Sha256::digest(body))
 }
 
 fn keyed(secret: &[u8]) -> Hmac<Sha256> {
     Hmac::new_from_slice(secret).expect("a key of any length will do")
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let pairs = (0..64).step_by(2);
-    digits.then(|| pairs.filter_map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect())
 }
 
 #[cfg(test)]

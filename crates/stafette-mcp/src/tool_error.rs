@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 use stafette_core::Party;
 use stafette_core::run::propose::Refusal;
 use stafette_engine::EngineError;
+use stafette_stages::Fault;
+
+const TRY_ANOTHER_WAY: &str = "Read what it says, and try it another way.";
 
 /// Error of a tool call.
 #[derive(Clone, PartialEq, Debug)]
@@ -92,70 +95,56 @@ impl ToolError {
             ),
         };
         let details = json!({ "refusal": refusal, "targets": names });
-        ToolError::new("refused", refusal.to_string()).fix(fix).with(details)
+        let (_, code) = EngineError::Refused { refusal: refusal.clone() }.code();
+        ToolError::new(code, refusal.to_string()).fix(fix).with(details)
     }
 }
 
 impl From<EngineError> for ToolError {
     fn from(error: EngineError) -> Self {
-        let (code, fix) = match &error {
-            EngineError::NoRun { .. } => ("no_run", "Call `status` to see the runs there are."),
-            EngineError::NoHandoff { .. } => {
-                ("no_handoff", "Call `status` with the run to see its handoffs.")
-            }
-            EngineError::NoMessage { .. } => ("no_message", "It is in the run's log."),
+        let fix = match &error {
+            EngineError::NoRun { .. } => "Call `status` to see the runs there are.",
+            EngineError::NoHandoff { .. } => "Call `status` with the run to see its handoffs.",
+            EngineError::NoMessage { .. } => "It is in the run's log.",
             EngineError::NotSent { .. } => {
-                ("not_sent", "Send it to an agent that you hand work to or get work from.")
+                "Send it to an agent that you hand work to or get work from."
             }
-            EngineError::Ambiguous { .. } => ("ambiguous", "Give the run's whole id."),
-            EngineError::Over { .. } => ("run_over", "Nothing is left to do in it."),
-            EngineError::NotYours => (
-                "not_yours",
-                "Only the agent's own processes may speak for it, and only while its turn lasts.",
-            ),
+            EngineError::Ambiguous { .. } => "Give the run's whole id.",
+            EngineError::Over { .. } => "Nothing is left to do in it.",
+            EngineError::NotYours => {
+                "Only the agent's own processes may speak for it, and only while its turn lasts."
+            }
             EngineError::NoTurn { .. } => {
-                ("no_turn", "Stop here: you are called again when there is work for you.")
+                "Stop here: you are called again when there is work for you."
             }
-            EngineError::Mistaken { .. } => ("mistaken", "Correct the arguments and call again."),
+            EngineError::Mistaken { .. } => "Correct the arguments and call again.",
             EngineError::Refused { refusal } => return ToolError::refused(refusal, &[]),
-            EngineError::Taken { .. } => {
-                ("taken", "Leave it to them and call `wait` for other work.")
-            }
-            EngineError::Late { .. } => (
-                "late",
+            EngineError::Taken { .. } => "Leave it to them and call `wait` for other work.",
+            EngineError::Late { .. } => {
                 "Someone else has the work now, and what you gave is kept as evidence. Stop \
-                 working on it; call `wait` for what is next.",
-            ),
-            EngineError::EndedBefore { .. } => {
-                ("late", "Stop working on it; call `wait` for what is next.")
+                 working on it; call `wait` for what is next."
             }
-            EngineError::NotTaken { .. } => {
-                ("not_taken", "Take it with `accept` first: until then anyone may.")
-            }
-            EngineError::NothingOut { .. } => {
-                ("nothing_out", "Call `wait` to see what is offered.")
-            }
-            EngineError::StartedHere { .. } => (
-                "started_here",
+            EngineError::EndedBefore { .. } => "Stop working on it; call `wait` for what is next.",
+            EngineError::NotTaken { .. } => "Take it with `accept` first: until then anyone may.",
+            EngineError::NothingOut { .. } => "Call `wait` to see what is offered.",
+            EngineError::StartedHere { .. } => {
                 "Stafette starts that agent itself; take the turns of agents with the runner \
-                 `external`, which `wait` finds.",
-            ),
-            EngineError::Stopping => ("stopping", "The daemon is on its way out; try again later."),
-            EngineError::Store { .. } => ("not_stored", "Nothing was taken; try again later."),
-            EngineError::Read { .. } | EngineError::Restore { .. } => {
-                ("not_readable", "The person who runs Stafette finds more in its log.")
+                 `external`, which `wait` finds."
             }
-            EngineError::Change { .. } => {
-                ("bad_change", "Correct the edits and propose the whole set again.")
-            }
-            EngineError::Lock { .. } => (
-                "locked",
+            EngineError::Stopping => "The daemon is on its way out; try again later.",
+            EngineError::Store { .. } => "Nothing was taken; try again later.",
+            EngineError::Damaged { .. }
+            | EngineError::Read { .. }
+            | EngineError::Restore { .. } => "The person who runs Stafette finds more in its log.",
+            EngineError::Change { .. } => "Correct the edits and propose the whole set again.",
+            EngineError::Lock { .. } => {
                 "Work on something else first and try again; what a person holds, only a person \
-                 gives away.",
-            ),
+                 gives away."
+            }
             // No tool causes any other error.
-            _ => ("not_done", "Read what it says, and try it another way."),
+            _ => TRY_ANOTHER_WAY,
         };
+        let (_, code) = error.code();
         let mut what = error.to_string();
         let mut next = std::error::Error::source(&error);
         while let Some(cause) = next {
@@ -166,15 +155,19 @@ impl From<EngineError> for ToolError {
     }
 }
 
-impl From<stafette_stages::Fault> for ToolError {
-    fn from(fault: stafette_stages::Fault) -> Self {
+impl From<Fault> for ToolError {
+    fn from(fault: Fault) -> Self {
+        let fault = match fault {
+            Fault::Engine { source } => return source.into(),
+            fault => fault,
+        };
         let (_, code) = fault.code();
         let fix = match code {
             "not_granted" | "needs_person" => "Leave it to those who may, or ask a person.",
             "MCP_CONNECTION_FAILED" => {
                 "The server behind it is away. What was written waits; reading works later."
             }
-            _ => "Read what it says, and try it another way.",
+            _ => TRY_ANOTHER_WAY,
         };
         ToolError::new(code, fault.to_string()).fix(fix)
     }

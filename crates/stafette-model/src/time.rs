@@ -18,6 +18,11 @@ impl Time {
     /// The latest possible time.
     pub const MAX: Time = Time(i64::MAX);
 
+    /// Converts a moment such as a `SystemTime`; what is beyond the calendar becomes [`Time::MAX`].
+    pub fn of(moment: impl TryInto<jiff::Timestamp>) -> Self {
+        moment.try_into().map_or(Time::MAX, |moment| Time(moment.as_millisecond()))
+    }
+
     /// Formats the time as RFC 3339 in UTC, to the millisecond.
     pub fn rfc3339(self) -> String {
         jiff::Timestamp::from_millisecond(self.0)
@@ -157,5 +162,12 @@ mod tests {
     fn a_moment_reads_back_as_written() {
         let moment = Time(1_760_034_600_123);
         assert_eq!(Time::parse(&moment.rfc3339()), Some(moment));
+    }
+
+    #[test]
+    fn a_moment_of_the_system_is_the_same_moment() {
+        let at = |millis| std::time::UNIX_EPOCH + std::time::Duration::from_millis(millis);
+        assert_eq!(Time::of(at(1_760_034_600_123)), Time(1_760_034_600_123));
+        assert_eq!(Time::of(at(1 << 62)), Time::MAX);
     }
 }

@@ -1,51 +1,29 @@
 //! Access: tokens for programs, launch links for the user's browser.
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::{delete_with, get_with, post_with};
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::{AgentName, Millis};
-use stafette_engine::{Right, Scope};
+use stafette_engine::Scope;
 
 use crate::clock::now;
 use crate::launch::STAY;
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::Standing;
 use crate::problem::causes;
 use crate::request::{Body, Named};
 use crate::tokens::{NewToken, TokenError, TokenView};
 use crate::{Edge, Problem};
 
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |id, summary| named("access", Right::Admin, id, summary);
-    ApiRouter::new()
-        .api_route(
-            "/v1/tokens",
-            get_with(list, about("listTokens", "List the tokens, without the tokens themselves"))
-                .post_with(create, about("createToken", "Make a token; it is shown this once")),
-        )
-        .api_route(
-            "/v1/tokens/{name}",
-            delete_with(revoke, about("revokeToken", "Take a token back")),
-        )
-        .api_route(
-            "/v1/launch",
-            post_with(
-                launch,
-                about("makeLaunchLink", "Make a link that lets the user's browser in, once"),
-            ),
-        )
-        .api_route(
-            "/v1/session",
-            post_with(enter, |op| {
-                let summary = "Exchange the key of a launch link for a session";
-                let mut op = named("access", Right::Public, "enter", summary)(op);
-                op.inner_mut().security.push(Default::default());
-                op
-            }),
-        )
+operations! {
+    pub(crate) fn routes() in "access";
+    GET "/v1/tokens" => list, Admin, "listTokens", "List the tokens, without the tokens themselves";
+    POST "/v1/tokens" => create, Admin, "createToken", "Make a token; it is shown this once";
+    DELETE "/v1/tokens/{name}" => revoke, Admin, "revokeToken", "Take a token back";
+    POST "/v1/launch" => launch, Admin, "makeLaunchLink",
+        "Make a link that lets the user's browser in, once";
+    POST "/v1/session" => enter, Public, "enter", "Exchange the key of a launch link for a session";
 }
 
 async fn list(State(edge): State<Edge>) -> Json<Vec<TokenView>> {

@@ -1,30 +1,18 @@
 //! The current activity of each agent.
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::get_with;
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_engine::{AgentView, Right};
+use stafette_engine::AgentView;
 
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::request::{Asked, within};
 use crate::{Edge, Problem};
 
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    ApiRouter::new().api_route(
-        "/v1/agents",
-        get_with(
-            list,
-            named(
-                "agents",
-                Right::Read,
-                "listAgents",
-                "List the agents, those who need a person first",
-            ),
-        ),
-    )
+operations! {
+    pub(crate) fn routes() in "agents";
+    GET "/v1/agents" => list, Read, "listAgents", "List the agents, those who need a person first";
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -1,7 +1,5 @@
 //! Changes of the project's files: proposed, approved, applied, undone.
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::{get_with, post_with};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -10,9 +8,11 @@ use serde::{Deserialize, Serialize};
 use stafette_core::change::{Author, Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
 use stafette_core::lock::Holder;
 use stafette_core::{RunId, TurnKey};
-use stafette_engine::{Caller, ChangeError, Explanation, FileDiff, Hand, Heard, Report, Right};
+use stafette_engine::{
+    Caller, ChangeError, Explanation, FileDiff, Hand, Heard, Report, change_code,
+};
 
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::{Principal, Via};
 use crate::request::{Asked, Body, Named};
 use crate::{Edge, Problem};
@@ -20,68 +20,23 @@ use crate::{Edge, Problem};
 /// The longest comment, in bytes.
 const LONGEST_COMMENT: usize = 16 * 1024;
 
-/// Routes for changes of the project's files.
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |right, id, summary| named("changes", right, id, summary);
-    ApiRouter::new()
-        .api_route(
-            "/v1/changes",
-            get_with(list, about(Right::Read, "listChanges", "List the changes, the oldest first"))
-                .post_with(
-                    propose,
-                    about(Right::TakePart, "proposeChange", "Propose a set of edits"),
-                ),
-        )
-        .api_route(
-            "/v1/changes/apply",
-            post_with(
-                apply_all,
-                about(Right::Decide, "applyChanges", "Apply all that wait for nobody"),
-            ),
-        )
-        .api_route(
-            "/v1/changes/{change}",
-            get_with(get, about(Right::Read, "getChange", "A change, line by line")),
-        )
-        .api_route(
-            "/v1/changes/{change}/why",
-            get_with(
-                why,
-                about(Right::Read, "whyChange", "Why a change is there, back to the request"),
-            ),
-        )
-        .api_route(
-            "/v1/changes/{change}/approve",
-            post_with(
-                approve,
-                about(Right::Decide, "approveChange", "Say yes to what a person has to"),
-            ),
-        )
-        .api_route(
-            "/v1/changes/{change}/refuse",
-            post_with(refuse, about(Right::Decide, "refuseChange", "Say no to a change")),
-        )
-        .api_route(
-            "/v1/changes/{change}/apply",
-            post_with(
-                apply,
-                about(Right::Decide, "applyChange", "Apply a change, or take it back"),
-            ),
-        )
-        .api_route(
-            "/v1/changes/{change}/undo",
-            post_with(
-                undo,
-                about(Right::Decide, "undoChange", "Take a change out of the project again"),
-            ),
-        )
-        .api_route(
-            "/v1/changes/{change}/comment",
-            post_with(
-                comment,
-                about(Right::Decide, "commentChange", "Say something about a change"),
-            ),
-        )
+operations! {
+    pub(crate) fn routes() in "changes";
+    GET "/v1/changes" => list, Read, "listChanges", "List the changes, the oldest first";
+    POST "/v1/changes" => propose, TakePart, "proposeChange", "Propose a set of edits";
+    POST "/v1/changes/apply" => apply_all, Decide, "applyChanges", "Apply all that wait for nobody";
+    GET "/v1/changes/{change}" => get, Read, "getChange", "A change, line by line";
+    GET "/v1/changes/{change}/why" => why, Read, "whyChange",
+        "Why a change is there, back to the request";
+    POST "/v1/changes/{change}/approve" => approve, Decide, "approveChange",
+        "Say yes to what a person has to";
+    POST "/v1/changes/{change}/refuse" => refuse, Decide, "refuseChange", "Say no to a change";
+    POST "/v1/changes/{change}/apply" => apply, Decide, "applyChange",
+        "Apply a change, or take it back";
+    POST "/v1/changes/{change}/undo" => undo, Decide, "undoChange",
+        "Take a change out of the project again";
+    POST "/v1/changes/{change}/comment" => comment, Decide, "commentChange",
+        "Say something about a change";
 }
 
 /// A change, named in the path.
@@ -354,25 +309,7 @@ pub(crate) fn hand(principal: &Principal, by: String) -> Hand {
 
 impl From<ChangeError> for Problem {
     fn from(error: ChangeError) -> Self {
-        let (status, code) = match &error {
-            ChangeError::NoChange { .. } => (404, "no_change"),
-            ChangeError::Path(_)
-            | ChangeError::Edit { .. }
-            | ChangeError::Size { .. }
-            | ChangeError::Collision { .. } => (422, "bad_change"),
-            ChangeError::Protected { .. } => (403, "protected"),
-            ChangeError::NotYours { .. } => (403, "not_yours"),
-            ChangeError::NotAFile { .. } => (409, "not_a_file"),
-            ChangeError::Changed { .. } => (409, "changed_since"),
-            ChangeError::NeedsPerson { .. } => (409, "needs_person"),
-            ChangeError::Status { .. } => (409, "change_status"),
-            ChangeError::Later { .. } => (409, "later_changes"),
-            ChangeError::Busy => (409, "changes_busy"),
-            ChangeError::Revised { .. } => (409, "revised"),
-            ChangeError::Unreadable { .. } => (500, "not_readable"),
-            ChangeError::Files { .. } | ChangeError::Git(_) => (507, "not_written"),
-            ChangeError::Stuck { .. } => (500, "not_taken_back"),
-        };
+        let (status, code) = change_code(&error);
         let fix = match &error {
             ChangeError::NeedsPerson { id, .. } => {
                 format!(

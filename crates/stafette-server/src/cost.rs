@@ -1,21 +1,18 @@
 //! Cost report.
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::get_with;
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stafette_engine::{By, Cost, Right};
+use stafette_engine::{By, Cost};
 
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::request::Asked;
 use crate::{Edge, Problem};
 
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about =
-        named("runs", Right::Read, "getCost", "Add up what was spent, by run, agent or day");
-    ApiRouter::new().api_route("/v1/cost", get_with(cost, about))
+operations! {
+    pub(crate) fn routes() in "runs";
+    GET "/v1/cost" => cost, Read, "getCost", "Add up what was spent, by run, agent or day";
 }
 
 /// Grouping of the cost report.

@@ -1,7 +1,5 @@
 //! Frames that an agent sends over its own channel.
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::post_with;
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -9,25 +7,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stafette_core::RunId;
-use stafette_engine::Right;
 
 use crate::guard::TURN_TOKEN;
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::Principal;
 use crate::request::Body;
 use crate::{Edge, Problem};
 
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    ApiRouter::new().api_route(
-        "/v1/emit",
-        post_with(emit, |op| {
-            let about = "Tell something from inside an agent's session";
-            named("turns", Right::TakePart, "emit", about)(op).description(
-                "Only processes of the session itself are heard, and only by the Unix socket, \
-                 where the system tells which process asks.",
-            )
-        }),
-    )
+operations! {
+    pub(crate) fn routes() in "turns";
+    POST "/v1/emit" => emit, TakePart, "emit", "Tell something from inside an agent's session",
+        "Only processes of the session itself are heard, and only by the Unix socket, \
+         where the system tells which process asks.";
 }
 
 /// A frame that an agent sends.

@@ -1,7 +1,5 @@
 //! Forks: new runs that start from an earlier point of another run.
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::post_with;
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
@@ -9,16 +7,16 @@ use serde::{Deserialize, Serialize};
 use stafette_core::{HandoffId, RunId};
 use stafette_engine::{EngineError, Right};
 
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::Principal;
 use crate::request::{Body, Named};
 use crate::runs::TheRun;
 use crate::{Edge, Problem};
 
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about =
-        named("runs", Right::Run, "forkRun", "Go another way from a moment of a run's past");
-    ApiRouter::new().api_route("/v1/runs/{run}/fork", post_with(fork, about))
+operations! {
+    pub(crate) fn routes() in "runs";
+    POST "/v1/runs/{run}/fork" => fork, Run, "forkRun",
+        "Go another way from a moment of a run's past";
 }
 
 /// Point to fork from; the present if left out.

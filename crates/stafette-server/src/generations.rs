@@ -1,7 +1,5 @@
 //! Generations: notes for the next one, its briefing and context, and the council of a run.
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::{get_with, post_with};
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
@@ -15,44 +13,22 @@ use stafette_core::workflow::generations::GenerationRules;
 use stafette_core::{Fields, Millis, RunId, Usd, Workflow};
 use stafette_engine::{Ancestry, Briefing, Right, clock};
 
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::Principal;
 use crate::request::{Body, Named};
 use crate::runs::{TheRun, find};
 use crate::{Edge, Problem};
 
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |right, id, summary| named("generations", right, id, summary);
-    ApiRouter::new()
-        .api_route(
-            "/v1/runs/{run}/notes",
-            post_with(note, about(Right::Run, "leaveNote", "Leave a note for the next generation")),
-        )
-        .api_route(
-            "/v1/runs/{run}/briefing",
-            get_with(
-                briefing,
-                about(Right::Read, "getBriefing", "What the next generation reads first"),
-            ),
-        )
-        .api_route(
-            "/v1/runs/{run}/context",
-            get_with(context, about(Right::Read, "getContext", "Where the team of a run stands")),
-        )
-        .api_route(
-            "/v1/runs/{run}/generations",
-            get_with(
-                generations,
-                about(Right::Read, "getGenerations", "The generations of a run's team"),
-            ),
-        )
-        .api_route(
-            "/v1/runs/{run}/council",
-            get_with(
-                council,
-                about(Right::Read, "getCouncil", "The discussion and votes of a run's council"),
-            ),
-        )
+operations! {
+    pub(crate) fn routes() in "generations";
+    POST "/v1/runs/{run}/notes" => note, Run, "leaveNote", "Leave a note for the next generation";
+    GET "/v1/runs/{run}/briefing" => briefing, Read, "getBriefing",
+        "What the next generation reads first";
+    GET "/v1/runs/{run}/context" => context, Read, "getContext", "Where the team of a run stands";
+    GET "/v1/runs/{run}/generations" => generations, Read, "getGenerations",
+        "The generations of a run's team";
+    GET "/v1/runs/{run}/council" => council, Read, "getCouncil",
+        "The discussion and votes of a run's council";
 }
 
 /// Note for the next generation.

@@ -2,8 +2,6 @@
 
 mod dialect;
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::{get_with, post_with};
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
@@ -13,7 +11,7 @@ use stafette_core::handoff::State as Stands;
 use stafette_core::{AgentName, HandoffId, Input, Offer, Party, Reply, RunId, TurnKey};
 use stafette_engine::{EngineError, HandoffRow, HandoffView, Right};
 
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::Principal;
 use crate::request::{Asked, Body, Named, Within};
 use crate::runs::{TheHandoff, TheRun, patience};
@@ -22,47 +20,18 @@ use crate::{Edge, Problem};
 
 pub(crate) use dialect::Came;
 
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |right, id, summary| named("handoffs", right, id, summary);
-    ApiRouter::new()
-        .api_route(
-            "/v1/handoffs",
-            post_with(propose, |op| {
-                about(
-                    Right::TakePart,
-                    "propose",
-                    "Propose a handoff in any dialect, recognised by its shape",
-                )(op)
-                .description(dialect::ABOUT)
-            }),
-        )
-        .api_route(
-            "/v1/runs/{run}/handoffs",
-            get_with(list, about(Right::Read, "listHandoffs", "List the handoffs of a run"))
-                .post_with(propose_in, |op| {
-                    about(
-                        Right::TakePart,
-                        "proposeInRun",
-                        "Propose a handoff within a run, in any dialect",
-                    )(op)
-                    .description(dialect::ABOUT)
-                }),
-        )
-        .api_route(
-            "/v1/runs/{run}/handoffs/{handoff}",
-            get_with(show, about(Right::Read, "getHandoff", "Show a handoff")),
-        )
-        .api_route(
-            "/v1/runs/{run}/handoffs/{handoff}/answer",
-            get_with(
-                answer,
-                about(
-                    Right::Read,
-                    "waitForAnswer",
-                    "Wait for a handoff's answer, in the dialect it came in",
-                ),
-            ),
-        )
+operations! {
+    pub(crate) fn routes() in "handoffs";
+    POST "/v1/handoffs" => propose, TakePart, "propose",
+        "Propose a handoff in any dialect, recognised by its shape",
+        dialect::ABOUT;
+    GET "/v1/runs/{run}/handoffs" => list, Read, "listHandoffs", "List the handoffs of a run";
+    POST "/v1/runs/{run}/handoffs" => propose_in, TakePart, "proposeInRun",
+        "Propose a handoff within a run, in any dialect",
+        dialect::ABOUT;
+    GET "/v1/runs/{run}/handoffs/{handoff}" => show, Read, "getHandoff", "Show a handoff";
+    GET "/v1/runs/{run}/handoffs/{handoff}/answer" => answer, Read, "waitForAnswer",
+        "Wait for a handoff's answer, in the dialect it came in";
 }
 
 /// A handoff in one line, with its full record under `handoff`.

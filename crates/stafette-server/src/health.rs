@@ -1,38 +1,19 @@
 //! Health checks: the daemon is alive, and it can work.
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::get_with;
-use aide::transform::TransformOperation;
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Serialize;
-use stafette_engine::Right;
 
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::{Principal, Via};
 use crate::{Edge, Problem};
 
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    ApiRouter::new()
-        .api_route("/healthz", get_with(alive, |op| anyone("healthz", "Does the daemon live?", op)))
-        .api_route(
-            "/readyz",
-            get_with(ready, |op| {
-                anyone("readyz", "Can it work: is the store writable and the engine open?", op)
-            }),
-        )
-}
-
-/// Describes an operation that needs no credentials.
-fn anyone<'t>(
-    id: &'static str,
-    summary: &'static str,
-    op: TransformOperation<'t>,
-) -> TransformOperation<'t> {
-    let mut op = named("daemon", Right::Public, id, summary)(op);
-    op.inner_mut().security.push(Default::default());
-    op
+operations! {
+    pub(crate) fn routes() in "daemon";
+    GET "/healthz" => alive, Public, "healthz", "Does the daemon live?";
+    GET "/readyz" => ready, Public, "readyz",
+        "Can it work: is the store writable and the engine open?";
 }
 
 /// Reports that the daemon is alive.

@@ -1,7 +1,5 @@
 //! The inbox: questions that wait for a person.
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::{get_with, post_with};
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
@@ -10,26 +8,16 @@ use stafette_core::{Fields, HandoffId, Input, Party, Reply, RunId};
 use stafette_engine::Right;
 
 use crate::handoffs::Row;
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::Principal;
 use crate::request::{Body, Named};
 use crate::runs::Shown;
 use crate::{Edge, Problem};
 
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |right, id, summary| named("inbox", right, id, summary);
-    ApiRouter::new()
-        .api_route(
-            "/v1/inbox",
-            get_with(
-                list,
-                about(Right::Read, "listQuestions", "List the open questions, the oldest first"),
-            ),
-        )
-        .api_route(
-            "/v1/inbox/{question}",
-            post_with(answer, about(Right::Answer, "answerQuestion", "Answer a question")),
-        )
+operations! {
+    pub(crate) fn routes() in "inbox";
+    GET "/v1/inbox" => list, Read, "listQuestions", "List the open questions, the oldest first";
+    POST "/v1/inbox/{question}" => answer, Answer, "answerQuestion", "Answer a question";
 }
 
 async fn list(State(edge): State<Edge>) -> Result<Json<Vec<Row>>, Problem> {

@@ -8,17 +8,15 @@ mod insights;
 mod threads;
 
 use aide::axum::ApiRouter;
-use aide::axum::routing::get_with;
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 use stafette_core::Party;
 use stafette_core::change::Author;
-use stafette_engine::Right;
 use stafette_stages::{Actor, Fault, Health, Stages};
 
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::Principal;
 use crate::{Edge, Problem};
 
@@ -27,11 +25,13 @@ fn page() -> usize {
     100
 }
 
+operations! {
+    fn own_routes() in "knowledge";
+    GET "/v1/knowledge" => health, Shared, "knowledgeHealth", "How graph and calendar are doing";
+}
+
 pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about =
-        named("knowledge", Right::Shared, "knowledgeHealth", "How graph and calendar are doing");
-    ApiRouter::new()
-        .api_route("/v1/knowledge", get_with(health, about))
+    own_routes()
         .merge(threads::routes())
         .merge(graph::routes())
         .merge(decisions::routes())

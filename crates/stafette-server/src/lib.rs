@@ -52,8 +52,6 @@ mod turns;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::post_with;
 use axum::extract::DefaultBodyLimit;
 use axum::{Json, Router};
 use schemars::JsonSchema;
@@ -68,6 +66,7 @@ use tokio::sync::Notify;
 
 use guard::{Guard, LocalGuard};
 use launch::Launches;
+use openapi::operations;
 
 pub use access::LaunchLink;
 pub use guard::Door;
@@ -268,22 +267,11 @@ fn here(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::from(Ipv4Addr::LOCALHOST), port)
 }
 
-fn daemon() -> ApiRouter<Edge> {
-    let about = openapi::named(
-        "daemon",
-        Right::Admin,
-        "stopDaemon",
-        "Stop the daemon; its runs continue later",
-    );
-    let go_on = openapi::named(
-        "daemon",
-        Right::Admin,
-        "continueRuns",
-        "Continue the runs that are stopped",
-    );
-    ApiRouter::new()
-        .api_route("/v1/stop", post_with(stop, about))
-        .api_route("/v1/continue", post_with(continue_runs, go_on))
+operations! {
+    fn daemon() in "daemon";
+    POST "/v1/stop" => stop, Admin, "stopDaemon", "Stop the daemon; its runs continue later";
+    POST "/v1/continue" => continue_runs, Admin, "continueRuns",
+        "Continue the runs that are stopped";
 }
 
 /// The runs that were stopped continue, if they may.

@@ -2,21 +2,19 @@
 
 use std::time::Duration;
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::{get_with, post_with};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::lock::{
-    Answer, Claim, Conflict, Holder, Link, Lock, LockId, LockRules, Mode, OnConflict, Pattern,
-    Refusal, Waiter,
+    Answer, Claim, Holder, Link, Lock, LockId, LockRules, Mode, OnConflict, Pattern, Refusal,
+    Waiter,
 };
 use stafette_core::{Millis, TurnKey};
 use stafette_engine::{Caller, Right};
 
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::Principal;
 use crate::request::{Asked, Body, Named};
 use crate::{Edge, Problem};
@@ -24,45 +22,16 @@ use crate::{Edge, Problem};
 /// Maximum time that a client may wait in one request.
 const LONGEST_CALL: Duration = Duration::from_secs(60);
 
-/// Routes for locks and waiting requests.
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |right, id, summary| named("locks", right, id, summary);
-    ApiRouter::new()
-        .api_route(
-            "/v1/locks",
-            get_with(list, about(Right::Shared, "listLocks", "Who has what, and who waits for it"))
-                .post_with(
-                    take,
-                    about(
-                        Right::TakePart,
-                        "takeLock",
-                        "Take a lock, or a place in the line for it",
-                    ),
-                ),
-        )
-        .api_route(
-            "/v1/locks/check",
-            post_with(check, about(Right::TakePart, "checkLocks", "Whether files may be written")),
-        )
-        .api_route(
-            "/v1/locks/{lock}",
-            get_with(wait, about(Right::Shared, "waitForLock", "A lock, as soon as it is held")),
-        )
-        .api_route(
-            "/v1/locks/{lock}/renew",
-            post_with(renew, about(Right::TakePart, "renewLock", "Keep a lock for longer")),
-        )
-        .api_route(
-            "/v1/locks/{lock}/release",
-            post_with(release, about(Right::TakePart, "releaseLock", "Give a lock back")),
-        )
-        .api_route(
-            "/v1/locks/{lock}/takeover",
-            post_with(
-                take_over,
-                about(Right::Admin, "takeOverLock", "Take a lock from its holder"),
-            ),
-        )
+operations! {
+    pub(crate) fn routes() in "locks";
+    GET "/v1/locks" => list, Shared, "listLocks", "Who has what, and who waits for it";
+    POST "/v1/locks" => take, TakePart, "takeLock", "Take a lock, or a place in the line for it";
+    POST "/v1/locks/check" => check, TakePart, "checkLocks", "Whether files may be written";
+    GET "/v1/locks/{lock}" => wait, Shared, "waitForLock", "A lock, as soon as it is held";
+    POST "/v1/locks/{lock}/renew" => renew, TakePart, "renewLock", "Keep a lock for longer";
+    POST "/v1/locks/{lock}/release" => release, TakePart, "releaseLock", "Give a lock back";
+    POST "/v1/locks/{lock}/takeover" => take_over, Admin, "takeOverLock",
+        "Take a lock from its holder";
 }
 
 /// A lock, named in the path.
@@ -422,24 +391,4 @@ fn find(text: &str) -> Result<LockId, Problem> {
     text.parse().map_err(|error: stafette_core::lock::NotALock| {
         Problem::new(422, "not_a_lock", error.to_string())
     })
-}
-
-/// Returns the status and code for a refused lock.
-pub(crate) fn refused(refusal: &Refusal) -> (u16, &'static str) {
-    match refusal {
-        Refusal::Locked { .. } | Refusal::Awaited { .. } | Refusal::Late { .. } => (423, "locked"),
-        Refusal::Deadlock { .. } => (409, "deadlock"),
-        Refusal::Lost { .. } => (409, "lock_lost"),
-        Refusal::NotYours { .. } => (403, "lock_not_yours"),
-        Refusal::NoReason => (422, "no_reason"),
-        Refusal::Limit { .. } => (422, "lock_limit"),
-    }
-}
-
-/// Returns the status and code for a refused write.
-pub(crate) fn in_the_way(conflict: &Conflict) -> (u16, &'static str) {
-    match conflict {
-        Conflict::Locked { .. } => (423, "locked"),
-        Conflict::Lost { .. } => (409, "lock_lost"),
-    }
 }

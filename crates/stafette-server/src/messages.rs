@@ -1,7 +1,5 @@
 //! Messages to agents: send one, read its receipt; and for an agent's own program, take those that wait.
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::{get_with, post_with};
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -9,36 +7,29 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::run::message::Way;
 use stafette_core::{MessageId, Party};
-use stafette_engine::{MessageView, Right, WaitingMessage};
+use stafette_engine::{MessageView, WaitingMessage};
 
 use crate::guard::TURN_TOKEN;
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::Principal;
 use crate::request::{Body, Named};
 use crate::runs::{TheRun, find};
 use crate::{Edge, Problem};
 
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |right, id, summary| named("agents", right, id, summary);
-    let own = |id, summary| named("turns", Right::TakePart, id, summary);
-    ApiRouter::new()
-        .api_route(
-            "/v1/runs/{run}/messages",
-            post_with(send, about(Right::Run, "sendMessage", "Send a message to an agent"))
-                .get_with(list, about(Right::Read, "listMessages", "List the latest messages")),
-        )
-        .api_route(
-            "/v1/runs/{run}/messages/{message}",
-            get_with(show, about(Right::Read, "getMessage", "Show a message with its receipt")),
-        )
-        .api_route(
-            "/v1/messages/take",
-            post_with(take, own("takeMessages", "Ask for messages from inside a session")),
-        )
-        .api_route(
-            "/v1/messages/delivered",
-            post_with(delivered, own("confirmMessages", "Confirm messages that the model reads")),
-        )
+operations! {
+    pub(crate) fn routes() in "agents";
+    POST "/v1/runs/{run}/messages" => send, Run, "sendMessage", "Send a message to an agent";
+    GET "/v1/runs/{run}/messages" => list, Read, "listMessages", "List the latest messages";
+    GET "/v1/runs/{run}/messages/{message}" => show, Read, "getMessage",
+        "Show a message with its receipt";
+}
+
+operations! {
+    pub(crate) fn own_routes() in "turns";
+    POST "/v1/messages/take" => take, TakePart, "takeMessages",
+        "Ask for messages from inside a session";
+    POST "/v1/messages/delivered" => delivered, TakePart, "confirmMessages",
+        "Confirm messages that the model reads";
 }
 
 /// A message, named in the path.

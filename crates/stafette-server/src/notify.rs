@@ -1,24 +1,17 @@
 //! Test of the notification channels.
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::post_with;
 use axum::Json;
 use axum::extract::State;
-use stafette_engine::Right;
 use stafette_hooks::Tried;
 
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::triggers::unavailable;
 use crate::{Edge, Problem};
 
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = named(
-        "triggers",
-        Right::Decide,
-        "testNotifications",
-        "Send a test message by every channel for news",
-    );
-    ApiRouter::new().api_route("/v1/notify/test", post_with(test, about))
+operations! {
+    pub(crate) fn routes() in "triggers";
+    POST "/v1/notify/test" => test, Decide, "testNotifications",
+        "Send a test message by every channel for news";
 }
 
 async fn test(State(edge): State<Edge>) -> Result<Json<Vec<Tried>>, Problem> {

@@ -49,18 +49,45 @@ const ABOUT: &str = "Agents pass work to each other, and to people, without losi
     the scope `observe`; `take_part`, `run` and `answer` the scope `assist`; `decide` the scope \
     `act`; `admin` the scope `admin`. An agent has `shared` and `take_part`, for itself alone.";
 
+/// Declares operations, one a row: method and path, then handler, right, id, summary and, where a
+/// summary is not enough, a description. The function that it defines returns their routes.
+macro_rules! operations {
+    ($vis:vis fn $routes:ident() in $tag:literal; $(
+        $method:ident $path:literal => $handler:path, $right:ident, $id:literal, $summary:literal
+        $(, $about:expr)?;
+    )+) => {
+        $vis fn $routes() -> aide::axum::ApiRouter<$crate::Edge> {
+            use $crate::{openapi::{method, named}, Right};
+            aide::axum::ApiRouter::new()$(.api_route($path, method::$method($handler, |op| {
+                named($tag, Right::$right, $id, $summary, op)$(.description($about))?
+            })))+
+        }
+    };
+}
+pub(crate) use operations;
+
+/// The methods of the table.
+pub(crate) mod method {
+    pub(crate) use aide::axum::routing::{
+        delete_with as DELETE, get_with as GET, post_with as POST,
+    };
+}
+
 /// Sets tag, right, id and summary of an operation.
-pub(crate) fn named(
+pub(crate) fn named<'t>(
     tag: &'static str,
     right: Right,
     id: &'static str,
     summary: &'static str,
-) -> impl for<'t> FnOnce(TransformOperation<'t>) -> TransformOperation<'t> {
-    move |op| {
-        let mut op = op.id(id).tag(tag).summary(summary);
-        op.inner_mut().extensions.insert(EXTENSION.to_owned(), right.as_str().into());
-        op
+    op: TransformOperation<'t>,
+) -> TransformOperation<'t> {
+    let mut op = op.id(id).tag(tag).summary(summary);
+    op.inner_mut().extensions.insert(EXTENSION.to_owned(), right.as_str().into());
+    if right == Right::Public {
+        // An empty requirement: no credentials.
+        op.inner_mut().security.push(Default::default());
     }
+    op
 }
 
 /// Returns the described operations: method, path, name and right.
@@ -146,6 +173,7 @@ fn routes() -> ApiRouter<Edge> {
         .merge(crate::renewal::routes())
         .merge(crate::locks::routes())
         .merge(crate::messages::routes())
+        .merge(crate::messages::own_routes())
         .merge(crate::terminals::routes())
         .merge(crate::stream::routes())
         .merge(crate::triggers::routes())

@@ -16,11 +16,8 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stafette_core::run::propose::Refusal;
 use stafette_engine::EngineError;
 use stafette_store::ReadError;
-
-use crate::locks;
 
 /// A problem document: a title, a reason, and a stable code.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -113,40 +110,7 @@ impl From<EngineError> for Problem {
             EngineError::Renewal { source } => return source.into(),
             error => error,
         };
-        let (status, code) = match &error {
-            EngineError::NoRun { .. } => (404, "no_run"),
-            EngineError::NoHandoff { .. } => (404, "no_handoff"),
-            EngineError::NoEvent { .. } => (404, "no_event"),
-            EngineError::NoMessage { .. } => (404, "no_message"),
-            EngineError::NotSent { .. } => (409, "not_sent"),
-            EngineError::Ambiguous { .. } => (409, "ambiguous"),
-            EngineError::Over { .. } => (409, "run_over"),
-            EngineError::Store { .. } => (507, "not_stored"),
-            EngineError::Damaged { .. }
-            | EngineError::Read { source: ReadError::Damaged { .. } } => (500, "damaged"),
-            EngineError::Read { .. } | EngineError::Restore { .. } => (500, "not_readable"),
-            EngineError::NotYours => (403, "not_yours"),
-            EngineError::Taken { .. } => (409, "taken"),
-            EngineError::Late { .. } | EngineError::EndedBefore { .. } => (409, "late"),
-            EngineError::NotTaken { .. } => (409, "not_taken"),
-            EngineError::NothingOut { .. } | EngineError::NoTurn { .. } => (409, "no_turn"),
-            EngineError::StartedHere { .. } => (409, "started_here"),
-            EngineError::Mistaken { .. } => (422, "mistaken"),
-            EngineError::OtherRequest { .. } => (422, "key_reused"),
-            EngineError::Refused { refusal: Refusal::TooLarge { .. } } => (413, "too_large"),
-            EngineError::Refused { .. } => (409, "refused"),
-            EngineError::Lock { refusal } => locks::refused(refusal),
-            EngineError::MayNotWrite { conflict } => locks::in_the_way(conflict),
-            EngineError::LockStore { .. } => (507, "not_stored"),
-            EngineError::Blocked { .. } => (409, "blocked"),
-            EngineError::Objected { .. } => (409, "objected"),
-            EngineError::Change { .. } | EngineError::Renewal { .. } => (409, "change_status"),
-            EngineError::GoesOn { .. } => (409, "goes_on"),
-            EngineError::NobodyHears { .. } => (409, "nobody_hears"),
-            // Only an order ends so, and it is tried again.
-            EngineError::NotCollected { .. } => (503, "not_collected"),
-            EngineError::Stopping => (503, "stopping"),
-        };
+        let (status, code) = error.code();
         let problem = Problem::new(status, code, error.to_string());
         match &error {
             EngineError::NobodyHears { change, .. } => problem.fix(format!(
@@ -227,5 +191,36 @@ impl OperationOutput for Problem {
             .map(|answer| (None, answer))
             .into_iter()
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stafette_core::RunId;
+    use stafette_mcp::ToolError;
+    use stafette_stages::Fault;
+
+    use super::*;
+
+    #[test]
+    fn b_22_http_and_mcp_report_the_same_code() {
+        let run = RunId(uuid::Uuid::nil());
+        let errors = || {
+            vec![
+                EngineError::NothingOut { run },
+                EngineError::Blocked { why: "no".to_owned() },
+                EngineError::GoesOn { run },
+                EngineError::Change { source: stafette_engine::ChangeError::Busy },
+                EngineError::Stopping,
+            ]
+        };
+        let http = errors().into_iter().map(|error| Problem::from(error).code);
+        let mcp = errors().into_iter().map(|error| ToolError::from(error).code);
+        let staged =
+            errors().into_iter().map(|source| ToolError::from(Fault::Engine { source }).code);
+        let http: Vec<_> = http.collect();
+        assert_eq!(http, mcp.collect::<Vec<_>>());
+        assert_eq!(http, staged.collect::<Vec<_>>());
+        assert_eq!(http[0], "no_turn");
     }
 }

@@ -1,23 +1,20 @@
 //! Deploys new code to the team's own program.
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::post_with;
 use axum::Json;
 use axum::extract::State;
-use stafette_engine::{Renewal, RenewalError, Right};
+use stafette_engine::{Renewal, RenewalError, renewal_code};
 
 use crate::changes::{ApplyRequest, TheChange, hand};
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::Principal;
+use crate::problem::causes;
 use crate::request::{Body, Named};
 use crate::{Edge, Problem};
 
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = "Give the team's own program the code of a change, and restart it or bring it back";
-    ApiRouter::new().api_route(
-        "/v1/changes/{change}/renew",
-        post_with(renew, named("changes", Right::Decide, "renewProgram", about)),
-    )
+operations! {
+    pub(crate) fn routes() in "changes";
+    POST "/v1/changes/{change}/renew" => renew, Decide, "renewProgram",
+        "Give the team's own program the code of a change, and restart it or bring it back";
 }
 
 async fn renew(
@@ -38,12 +35,10 @@ async fn renew(
 
 impl From<RenewalError> for Problem {
     fn from(error: RenewalError) -> Self {
-        match error {
-            RenewalError::Change(error) => error.into(),
-            RenewalError::Outside { .. } => Problem::new(422, "not_a_program", error.to_string()),
-            RenewalError::Files { ref source, .. } => {
-                Problem::new(500, "files", error.to_string()).because(source.to_string())
-            }
+        if let RenewalError::Change(error) = error {
+            return error.into();
         }
+        let (status, code) = renewal_code(&error);
+        Problem::new(status, code, error.to_string()).because(causes(&error))
     }
 }

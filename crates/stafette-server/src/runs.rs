@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::{get_with, post_with};
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
@@ -17,7 +15,7 @@ use stafette_engine::{Engine, Explanation, Right, RunState, RunView};
 
 use crate::answer::Listed;
 use crate::generations::{Begun, Continuous};
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::Principal;
 use crate::request::{Asked, Body, Key, Named, Within, within};
 use crate::{Edge, Problem};
@@ -25,65 +23,23 @@ use crate::{Edge, Problem};
 /// Maximum time that a client may wait in one request, in seconds.
 const LONGEST_WAIT: u32 = 60;
 
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |right, id, summary| named("runs", right, id, summary);
-    ApiRouter::new()
-        .api_route(
-            "/v1/runs",
-            get_with(list, about(Right::Read, "listRuns", "List the runs, the newest first"))
-                .post_with(
-                    start,
-                    about(
-                        Right::Run,
-                        "startRun",
-                        "Begin a run; with a key, once however often it is asked for",
-                    ),
-                ),
-        )
-        .api_route(
-            "/v1/runs/{run}",
-            get_with(
-                show,
-                about(Right::Read, "getRun", "Show a run, now or as it was after an event"),
-            ),
-        )
-        .api_route(
-            "/v1/runs/{run}/settled",
-            get_with(
-                settled,
-                about(Right::Read, "waitForRun", "Wait until a run is over or needs a person"),
-            ),
-        )
-        .api_route(
-            "/v1/runs/{run}/why",
-            get_with(
-                why_run,
-                about(Right::Read, "explainRun", "Explain how a run came to be as it is"),
-            ),
-        )
-        .api_route(
-            "/v1/runs/{run}/why/{handoff}",
-            get_with(why, about(Right::Read, "explainHandoff", "Explain how a handoff came about")),
-        )
-        .api_route(
-            "/v1/runs/{run}/cancel",
-            post_with(cancel, about(Right::Decide, "cancelRun", "Call a run off")),
-        )
-        .api_route(
-            "/v1/runs/{run}/pause",
-            post_with(pause, about(Right::Decide, "pauseRun", "Let a run give out nothing new")),
-        )
-        .api_route(
-            "/v1/runs/{run}/unpause",
-            post_with(unpause, about(Right::Decide, "unpauseRun", "Let a run go on after a pause")),
-        )
-        .api_route(
-            "/v1/runs/{run}/budget",
-            post_with(
-                raise_budget,
-                about(Right::Decide, "raiseBudget", "Allow a run to spend more"),
-            ),
-        )
+operations! {
+    pub(crate) fn routes() in "runs";
+    GET "/v1/runs" => list, Read, "listRuns", "List the runs, the newest first";
+    POST "/v1/runs" => start, Run, "startRun",
+        "Begin a run; with a key, once however often it is asked for";
+    GET "/v1/runs/{run}" => show, Read, "getRun", "Show a run, now or as it was after an event";
+    GET "/v1/runs/{run}/settled" => settled, Read, "waitForRun",
+        "Wait until a run is over or needs a person";
+    GET "/v1/runs/{run}/why" => why_run, Read, "explainRun",
+        "Explain how a run came to be as it is";
+    GET "/v1/runs/{run}/why/{handoff}" => why, Read, "explainHandoff",
+        "Explain how a handoff came about";
+    POST "/v1/runs/{run}/cancel" => cancel, Decide, "cancelRun", "Call a run off";
+    POST "/v1/runs/{run}/pause" => pause, Decide, "pauseRun", "Let a run give out nothing new";
+    POST "/v1/runs/{run}/unpause" => unpause, Decide, "unpauseRun", "Let a run go on after a pause";
+    POST "/v1/runs/{run}/budget" => raise_budget, Decide, "raiseBudget",
+        "Allow a run to spend more";
 }
 
 /// A run, named in the path.

@@ -1,7 +1,5 @@
 //! JSON schemas of the documents, and the current workflow.
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::get_with;
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
@@ -9,33 +7,17 @@ use serde::Deserialize;
 use serde_json::Value;
 use stafette_core::Workflow;
 use stafette_core::schema;
-use stafette_engine::Right;
 
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::request::Named;
 use crate::{Edge, Problem};
 
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |right, id, summary| named("workflow", right, id, summary);
-    ApiRouter::new()
-        .api_route(
-            "/v1/workflow",
-            get_with(
-                workflow,
-                about(Right::Read, "getWorkflow", "Show who there is and who may hand to whom"),
-            ),
-        )
-        .api_route(
-            "/v1/schemas",
-            get_with(
-                list,
-                about(Right::Shared, "listSchemas", "List the documents that have a schema"),
-            ),
-        )
-        .api_route(
-            "/v1/schemas/{name}",
-            get_with(show, about(Right::Shared, "getSchema", "Show the JSON Schema of a document")),
-        )
+operations! {
+    pub(crate) fn routes() in "workflow";
+    GET "/v1/workflow" => workflow, Read, "getWorkflow",
+        "Show who there is and who may hand to whom";
+    GET "/v1/schemas" => list, Shared, "listSchemas", "List the documents that have a schema";
+    GET "/v1/schemas/{name}" => show, Shared, "getSchema", "Show the JSON Schema of a document";
 }
 
 /// The project's workflow: agents, routes, loops, limits. It is read again on each request.

@@ -1,13 +1,14 @@
 //! Secrets: random, stored as hashes, compared in constant time.
 
 use sha2::{Digest, Sha256};
+use stafette_core::hex;
 use subtle::ConstantTimeEq;
 
 /// Returns a new secret of 256 bits, in hexadecimal digits.
 pub(crate) fn fresh() -> std::io::Result<String> {
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes).map_err(|error| std::io::Error::other(error.to_string()))?;
-    Ok(hex(&bytes))
+    Ok(hex::encode(&bytes))
 }
 
 /// Hash of a secret. A slow hash would add nothing: 256 random bits cannot be guessed.
@@ -20,31 +21,17 @@ impl Hash {
     }
 
     pub(crate) fn read(text: &str) -> Option<Self> {
-        if text.len() != 64 || !text.is_ascii() {
-            return None;
-        }
-        let mut bytes = [0_u8; 32];
-        for (byte, place) in bytes.iter_mut().zip((0..).step_by(2)) {
-            let pair = text.get(place..place + 2)?;
-            // `from_str_radix` would accept a sign.
-            let digits = pair.bytes().all(|byte| byte.is_ascii_hexdigit());
-            *byte = u8::from_str_radix(digits.then_some(pair)?, 16).ok()?;
-        }
-        Some(Hash(bytes))
+        hex::decode(text).map(Hash)
     }
 
     pub(crate) fn text(self) -> String {
-        hex(&self.0)
+        hex::encode(&self.0)
     }
 
     /// Compares in constant time.
     pub(crate) fn fits(self, other: Hash) -> bool {
         self.0.ct_eq(&other.0).into()
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -4,8 +4,6 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::get_with;
 use aide::generate::GenContext;
 use axum::body::Body;
 use axum::extract::State;
@@ -21,12 +19,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stafette_core::RunId;
-use stafette_engine::{Engine, EngineError, Feed, Right, StateFeed, Stored};
+use stafette_engine::{Engine, EngineError, Feed, StateFeed, Stored};
 use stafette_store::{Damage, ReadError};
 
 use crate::answer::{Form, Raw};
 use crate::guard::Credential;
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::request::{Asked, LastEvent, Named};
 use crate::runs::TheRun;
 use crate::{Edge, Problem};
@@ -48,37 +46,14 @@ const DAMAGED: &str = "event_damaged";
 /// Name of the last line of a stream that cannot be read on.
 const UNREADABLE: &str = "store_unreadable";
 
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |right, id, summary| named("events", right, id, summary);
-    ApiRouter::new()
-        .api_route(
-            "/v1/events",
-            get_with(
-                all,
-                about(Right::Read, "listEvents", "Read or follow the events of all runs"),
-            ),
-        )
-        .api_route(
-            "/v1/runs/{run}/events",
-            get_with(
-                of_run,
-                about(Right::Read, "listRunEvents", "Read or follow the events of one run"),
-            ),
-        )
-        .api_route(
-            "/v1/events/live",
-            get_with(
-                all_live,
-                about(Right::Read, "followEvents", "Follow all events by a WebSocket"),
-            ),
-        )
-        .api_route(
-            "/v1/runs/{run}/events/live",
-            get_with(
-                run_live,
-                about(Right::Read, "followRunEvents", "Follow one run by a WebSocket"),
-            ),
-        )
+operations! {
+    pub(crate) fn routes() in "events";
+    GET "/v1/events" => all, Read, "listEvents", "Read or follow the events of all runs";
+    GET "/v1/runs/{run}/events" => of_run, Read, "listRunEvents",
+        "Read or follow the events of one run";
+    GET "/v1/events/live" => all_live, Read, "followEvents", "Follow all events by a WebSocket";
+    GET "/v1/runs/{run}/events/live" => run_live, Read, "followRunEvents",
+        "Follow one run by a WebSocket";
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::get_with;
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderValue;
@@ -13,7 +11,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::change::Change;
 use stafette_core::{HandoffId, RunId};
-use stafette_engine::Right;
 use stafette_telemetry::Observer;
 use stafette_telemetry::alerts::{Alert, Change as Turned};
 use stafette_telemetry::export::Sent;
@@ -22,7 +19,7 @@ use stafette_telemetry::report;
 use stafette_telemetry::search::Search;
 
 use crate::answer::{Form, Raw};
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::request::{Asked, Named};
 use crate::runs::{TheRun, find as find_run};
 use crate::{Edge, Problem};
@@ -46,34 +43,13 @@ impl std::fmt::Debug for Observed {
     }
 }
 
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |right, id, summary| named("telemetry", right, id, summary);
-    ApiRouter::new()
-        .api_route(
-            "/metrics",
-            get_with(metrics, about(Right::Read, "metrics", "The page for Prometheus")),
-        )
-        .api_route(
-            "/v1/alerts",
-            get_with(
-                alerts,
-                about(Right::Read, "listAlerts", "The alerts, and what began and stopped lately"),
-            ),
-        )
-        .api_route(
-            "/v1/find",
-            get_with(
-                find,
-                about(Right::Read, "find", "Find words in events, handoffs and transcripts"),
-            ),
-        )
-        .api_route(
-            "/v1/runs/{run}/report",
-            get_with(
-                tell,
-                about(Right::Read, "reportRun", "A run on one page that needs nothing else"),
-            ),
-        )
+operations! {
+    pub(crate) fn routes() in "telemetry";
+    GET "/metrics" => metrics, Read, "metrics", "The page for Prometheus";
+    GET "/v1/alerts" => alerts, Read, "listAlerts", "The alerts, and what began and stopped lately";
+    GET "/v1/find" => find, Read, "find", "Find words in events, handoffs and transcripts";
+    GET "/v1/runs/{run}/report" => tell, Read, "reportRun",
+        "A run on one page that needs nothing else";
 }
 
 impl Edge {

@@ -4,57 +4,41 @@ mod live;
 mod recorded;
 
 use aide::axum::ApiRouter;
-use aide::axum::routing::{get_with, post_with};
 use axum::Json;
 use axum::extract::State;
 use axum::routing::get;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::{AgentName, RunId};
-use stafette_engine::{InputError, Right, Terminal, TerminalError, TerminalState, TerminalView};
+use stafette_engine::{InputError, Terminal, TerminalError, TerminalState, TerminalView};
 
 pub use live::{Told, Wish};
 pub use recorded::Moment;
 
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::request::{Asked, Body, Named};
 use crate::{Edge, Problem};
 
 /// Maximum length of a text to type, in bytes.
 pub const SEND_LIMIT: usize = 256 * 1024;
 
+operations! {
+    fn documented() in "terminals";
+    GET "/v1/terminals" => list, Read, "listTerminals", "List the terminals";
+    GET "/v1/runs/{run}/terminals/{agent}" => show, Read, "getTerminal",
+        "Show a terminal at a glance";
+    POST "/v1/runs/{run}/terminals/{agent}/send" => send, Decide, "sendText",
+        "Type a text into a terminal";
+    POST "/v1/runs/{run}/terminals/{agent}/restart" => restart, Decide, "restartTerminal",
+        "Start a terminal's program again";
+    POST "/v1/runs/{run}/terminals/{agent}/interrupt" => interrupt, Decide, "interruptTerminal",
+        "Press Ctrl-C in a terminal";
+}
+
 pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |right, id, summary| named("terminals", right, id, summary);
-    let at = |rest: &str| format!("/v1/runs/{{run}}/terminals/{{agent}}{rest}");
-    ApiRouter::new()
-        .api_route(
-            "/v1/terminals",
-            get_with(list, about(Right::Read, "listTerminals", "List the terminals")),
-        )
-        .api_route(
-            &at(""),
-            get_with(show, about(Right::Read, "getTerminal", "Show a terminal at a glance")),
-        )
-        .api_route(
-            &at("/send"),
-            post_with(send, about(Right::Decide, "sendText", "Type a text into a terminal")),
-        )
-        .api_route(
-            &at("/restart"),
-            post_with(
-                restart,
-                about(Right::Decide, "restartTerminal", "Start a terminal's program again"),
-            ),
-        )
-        .api_route(
-            &at("/interrupt"),
-            post_with(
-                interrupt,
-                about(Right::Decide, "interruptTerminal", "Press Ctrl-C in a terminal"),
-            ),
-        )
-        .route(&at("/live"), get(live::live))
-        .route(&at("/recording"), get(recorded::recording))
+    documented()
+        .route("/v1/runs/{run}/terminals/{agent}/live", get(live::live))
+        .route("/v1/runs/{run}/terminals/{agent}/recording", get(recorded::recording))
 }
 
 /// A terminal, named in the path.

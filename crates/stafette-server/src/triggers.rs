@@ -1,8 +1,6 @@
 //! Triggers: events that start runs automatically.
 
 use aide::OperationInput;
-use aide::axum::ApiRouter;
-use aide::axum::routing::{get_with, post_with};
 use aide::generate::GenContext;
 use aide::openapi::Operation;
 use axum::Json;
@@ -13,11 +11,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use stafette_core::RunId;
-use stafette_engine::Right;
 use stafette_hooks::{Delivery, Fired, TriggerError, TriggerView, Triggers};
 
 use crate::clock::now;
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::Principal;
 use crate::request::{Body, Named, Within, header};
 use crate::{Edge, Problem};
@@ -25,36 +22,13 @@ use crate::{Edge, Problem};
 /// Maximum length of a delivery id, in bytes.
 const LONGEST: usize = 255;
 
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |right, id, summary| named("triggers", right, id, summary);
-    ApiRouter::new()
-        .api_route(
-            "/v1/triggers",
-            get_with(
-                list,
-                about(Right::Read, "listTriggers", "List the triggers with their next times"),
-            ),
-        )
-        .api_route(
-            "/v1/triggers/{trigger}",
-            post_with(
-                deliver,
-                // A webhook authenticates with its signature, so that no token is needed.
-                |op| {
-                    let mut op = about(
-                        Right::Public,
-                        "deliverWebhook",
-                        "Begin a run by a webhook, signed with its secret",
-                    )(op);
-                    op.inner_mut().security = vec![Default::default()];
-                    op
-                },
-            ),
-        )
-        .api_route(
-            "/v1/triggers/{trigger}/fire",
-            post_with(fire, about(Right::Run, "fireTrigger", "Begin a run of a trigger by hand")),
-        )
+operations! {
+    pub(crate) fn routes() in "triggers";
+    GET "/v1/triggers" => list, Read, "listTriggers", "List the triggers with their next times";
+    POST "/v1/triggers/{trigger}" => deliver, Public, "deliverWebhook",
+        "Begin a run by a webhook, signed with its secret";
+    POST "/v1/triggers/{trigger}/fire" => fire, Run, "fireTrigger",
+        "Begin a run of a trigger by hand";
 }
 
 /// A trigger, named in the path.

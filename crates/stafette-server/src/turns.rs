@@ -1,7 +1,5 @@
 //! Turns of external agents: wait for one, accept it, return its result.
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::{get_with, post_with};
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
@@ -12,57 +10,26 @@ use stafette_core::{
     AgentName, Fields, HandoffId, Kind, Millis, MissingInput, Offer, Outcome, Party, Reason,
     Response, RunId, TurnKey, TurnOrder, TurnResult, Usage,
 };
-use stafette_engine::{Finished, Right, Wanted};
+use stafette_engine::{Finished, Wanted};
 
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::Principal;
 use crate::request::{Asked, Body, Named};
 use crate::runs::{TheHandoff, patience};
 use crate::{Edge, Problem};
 
-pub(crate) fn routes() -> ApiRouter<Edge> {
-    let about = |right, id, summary| named("turns", right, id, summary);
-    ApiRouter::new()
-        .api_route(
-            "/v1/turns",
-            get_with(
-                wait,
-                about(
-                    Right::Shared,
-                    "waitForTurn",
-                    "Wait for work: the turns that nobody has taken",
-                ),
-            ),
-        )
-        .api_route(
-            "/v1/runs/{run}/handoffs/{handoff}/accept",
-            post_with(accept, about(Right::TakePart, "acceptTurn", "Take a turn")),
-        )
-        .api_route(
-            "/v1/runs/{run}/handoffs/{handoff}/report",
-            post_with(
-                report,
-                about(
-                    Right::TakePart,
-                    "reportProgress",
-                    "Show that a turn goes on, and what it used",
-                ),
-            ),
-        )
-        .api_route(
-            "/v1/runs/{run}/handoffs/{handoff}/complete",
-            post_with(
-                complete,
-                about(Right::TakePart, "completeTurn", "End a turn with its result"),
-            ),
-        )
-        .api_route(
-            "/v1/runs/{run}/handoffs/{handoff}/reject",
-            post_with(
-                reject,
-                about(Right::TakePart, "rejectTurn", "Give a turn back: it cannot be done"),
-            ),
-        )
+operations! {
+    pub(crate) fn routes() in "turns";
+    GET "/v1/turns" => wait, Shared, "waitForTurn",
+        "Wait for work: the turns that nobody has taken";
+    POST "/v1/runs/{run}/handoffs/{handoff}/accept" => accept, TakePart, "acceptTurn",
+        "Take a turn";
+    POST "/v1/runs/{run}/handoffs/{handoff}/report" => report, TakePart, "reportProgress",
+        "Show that a turn goes on, and what it used";
+    POST "/v1/runs/{run}/handoffs/{handoff}/complete" => complete, TakePart, "completeTurn",
+        "End a turn with its result";
+    POST "/v1/runs/{run}/handoffs/{handoff}/reject" => reject, TakePart, "rejectTurn",
+        "Give a turn back: it cannot be done";
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

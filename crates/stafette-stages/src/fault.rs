@@ -201,7 +201,7 @@ impl Fault {
                 VersionsError::Failed { .. } => (500, "versions_failed"),
             },
             Fault::Cursor { .. } => (500, "not_kept"),
-            Fault::Engine { .. } => (409, "not_done"),
+            Fault::Engine { source } => source.code(),
             Fault::File { .. } => (409, "bad_file"),
             Fault::Mistaken { .. } => (422, "mistaken"),
         }

@@ -133,9 +133,5 @@ impl Stages {
 
 /// Returns the longest beginning of a text with at most `limit` bytes.
 pub(crate) fn cut(text: &str, limit: usize) -> &str {
-    let mut end = text.len().min(limit);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+    &text[..text.floor_char_boundary(limit)]
 }

@@ -49,11 +49,7 @@ fn words(text: &str) -> Vec<Word> {
 fn folded(word: &str) -> String {
     let plain = word.nfd().filter(|c| !is_combining_mark(*c));
     let mut folded: String = plain.flat_map(char::to_lowercase).nfc().collect();
-    let mut end = folded.len().min(LONGEST);
-    while !folded.is_char_boundary(end) {
-        end -= 1;
-    }
-    folded.truncate(end);
+    folded.truncate(folded.floor_char_boundary(LONGEST));
     folded
 }
 

@@ -69,6 +69,21 @@ impl Radicale {
         Ok(())
     }
 
+    /// Creates a calendar of the user, as Radicale stores it.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn calendar(&self, name: &str, title: &str) -> io::Result<()> {
+        let place = self.folder.join("collections/collection-root").join(USER).join(name);
+        fs::create_dir_all(&place)?;
+        let properties = serde_json::json!({
+            "tag": "VCALENDAR",
+            "D:displayname": title,
+            "C:supported-calendar-component-set": "VEVENT",
+        });
+        fs::write(place.join(".Radicale.props"), properties.to_string())
+    }
+
     /// Kills the server immediately.
     pub fn kill(&mut self) {
         self.running = None;

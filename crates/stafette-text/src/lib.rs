@@ -7,6 +7,7 @@
 
 pub mod clean;
 mod clip;
+pub mod hex;
 pub mod redact;
 mod spelling;
 

@@ -176,12 +176,6 @@ impl MessageType {
             }
         }
     }
-
-    /// True if `from` may send it to `to`.
-    pub fn allows(self, from: &Party, to: &Party) -> bool {
-        let (sender, receiver) = self.ends();
-        sender.includes(from) && receiver.includes(to)
-    }
 }
 
 /// The payload of an escalation.

@@ -419,6 +419,5 @@ impl Changes {
 }
 
 fn now() -> String {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)).rfc3339()
+    Time::of(SystemTime::now()).rfc3339()
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use rustix::fs::fstat;
 use rustix::stdio::{dup2_stderr, dup2_stdout};
@@ -96,8 +96,7 @@ impl Subscriber for Lines {
     fn exit(&self, _: &span::Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let at = Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
+        let at = Time::of(SystemTime::now());
         let text = format!("{at} {}", event.metadata().level());
         let mut line = Line { text, redactor: &self.redactor };
         event.record(&mut line);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use stafette_agents::profile::Library;
-use stafette_core::Workflow;
+use stafette_core::{Workflow, hex};
 use stafette_workflow::check;
 
 use crate::exit::{Exit, Failure};
@@ -167,7 +167,7 @@ fn hash(text: &str, workflow: &Workflow, scripts: &Scripts) -> String {
         hasher.update([1]);
         hasher.update(text.as_bytes());
     }
-    hex(&hasher.finalize())
+    hex::encode(&hasher.finalize())
 }
 
 /// The texts of the profiles that the workflow names and that are files. They are kept with it:
@@ -194,10 +194,6 @@ pub(crate) fn no_folder(path: &Path, error: &std::io::Error) -> Failure {
     Failure::usage(format!("Cannot use the folder {}", path.display()))
         .because(error)
         .fix("name a folder that exists, or change to one")
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 pub(crate) fn user() -> u32 {

@@ -18,10 +18,11 @@ use rustix::fs::{CWD, FlockOperation, Mode, OFlags, fchmod, flock, mkdirat, open
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use stafette_core::hex;
 use stafette_engine::{Provenance, provenance_now};
 
 use crate::exit::Failure;
-use crate::project::{hex, user};
+use crate::project::user;
 
 /// The folder in the project. Nothing in it is read but the lock.
 pub(crate) const LOCAL: &str = ".stafette";
@@ -277,7 +278,7 @@ fn is_tracked(root: &Path, state: &Path) -> bool {
 }
 
 fn key(root: &Path) -> String {
-    hex(&Sha256::digest(root.as_os_str().as_encoded_bytes()))[..24].to_owned()
+    hex::encode(&Sha256::digest(root.as_os_str().as_encoded_bytes()))[..24].to_owned()
 }
 
 /// The user's own folder where the system has none for sockets or state.

@@ -13,12 +13,13 @@ use stafette_agents::profile::Profile;
 use stafette_agents::scripted::{Script, Step};
 use stafette_core::Workflow;
 use stafette_core::command;
+use stafette_core::hex;
 use stafette_core::power::{self, Danger, Kind, Power};
 use stafette_core::workflow::Agent;
 use stafette_workflow::powers;
 
 use crate::exit::{Exit, Failure};
-use crate::project::{Loaded, Project, Scripts, digest, hex};
+use crate::project::{Loaded, Project, Scripts, digest};
 use crate::state;
 
 /// The largest file that a command may name, in bytes.
@@ -374,7 +375,7 @@ impl<'a> Finder<'a> {
                 .fix("a command names it: name a smaller file, or one outside of the project")
         })?;
         self.total += length;
-        Ok(hex(&hash))
+        Ok(hex::encode(&hash))
     }
 
     /// A path can also lead elsewhere by a link, which is shown, and is a part of what is trusted.

@@ -46,7 +46,6 @@ export const nodesPath = (label: Label): string => `/v1/graph/nodes?limit=500&la
 export const aroundPath = (node: string, reach: number): string => `/v1/graph/nodes/${name(node)}/around?limit=80&reach=${reach}`
 export const decisionPath = (id: string): string => `/v1/decisions/${name(id)}`
 export const constitutionPath = (run: string | null): string => (run ? `/v1/constitution?run=${name(run)}` : '/v1/constitution')
-export const evidencePath = (id: string): string => `/v1/insights/${name(id)}/evidence`
 export const weekPath = (from: number, to: number): string => `/v1/calendar?from=${name(moment(from))}&to=${name(moment(to))}`
 
 const moment = (at: number): string => new Date(at).toISOString()

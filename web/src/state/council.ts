@@ -1,7 +1,7 @@
 // A council: where its members stand, as the daemon says, and what they said, as events tell it.
 
 import type { CouncilEvent, CouncilView, Stance, Verdict, Vote } from '../api/team'
-import type { Recorded } from '../api/types'
+import type { Forked, Recorded } from '../api/types'
 import type { Leg, RunState } from './run'
 
 /** Something that a member said in a turn of its own, or a person said to all of them. */
@@ -49,7 +49,7 @@ export function speak(councils: readonly Council[], event: Extract<CouncilEvent,
 
 /** The councils of a run that was forked in the middle of one: with what was said before. */
 export function resumed(councils: readonly Council[], { seq, state }: Extract<Recorded, { event: 'run_forked' }>, at: number): Council[] {
-  const speeches = (state.council?.discussion ?? []).map(({ by, round, said, signal }): Speech => ({ seq, at, by, round, said, vote: signal ? { signal } : null, handoff: null }))
+  const speeches = ((state as unknown as Forked).council?.discussion ?? []).map(({ by, round, said, signal }): Speech => ({ seq, at, by, round, said, vote: signal ? { signal } : null, handoff: null }))
   return councils.map((one) => ({ ...one, speeches }))
 }
 

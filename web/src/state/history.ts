@@ -59,7 +59,7 @@ export function noted(leg: Leg, note: Note): Pick<Leg, 'notes' | 'dropped'> {
 
 /** What an event says about handoffs. */
 export function notes(event: Recorded): { about: string; kind: Note['kind']; text: string }[] {
-  const one = (about: string | undefined, kind: Note['kind'], text: string): ReturnType<typeof notes> => [{ about: about ?? '', kind, text }]
+  const one = (about: string | null | undefined, kind: Note['kind'], text: string): ReturnType<typeof notes> => [{ about: about ?? '', kind, text }]
   const turn = (key: string): string => turnKey(key).handoff
   switch (event.event) {
     case 'run_adopted':

@@ -2,7 +2,7 @@
 // nothing about the state; it takes over what each event says that it changed.
 
 import type { CouncilView, Lineage, PhasesView } from '../api/team'
-import type { Budget, Handoff, Offer, Purse, Receipt, Recorded, Response, SessionState, Tally, Trail, Usage, Way, Workflow } from '../api/types'
+import type { Budget, Forked, Handoff, Offer, Purse, Receipt, Recorded, Response, SessionState, Tally, Trail, Usage, Way, Workflow } from '../api/types'
 import { type Council, convene, resumed as resumedCouncils, speak } from './council'
 import { type Note, type Span, noted, notes, stretch } from './history'
 import { type Round, enter, resumed as resumedRounds } from './phases'
@@ -113,12 +113,7 @@ export function reduce(state: RunState | null, event: Recorded): RunState | null
   return extend(state, [event])
 }
 
-/** The state after all of `events`, up to and with number `until`. */
-export function replay(events: readonly Recorded[], until = Infinity): RunState | null {
-  return extend(null, events, until)
-}
-
-/** The same from a state onwards, with one copy for all of them. */
+/** The state after all of `events`, up to and with number `until`, with one copy for all of them. */
 export function extend(state: RunState | null, events: readonly Recorded[], until = Infinity): RunState | null {
   let draft = state && copy(state)
   for (const event of events) {
@@ -133,7 +128,7 @@ export function extend(state: RunState | null, events: readonly Recorded[], unti
 /** A run begins with its request, or as another one was. */
 function first(event: Recorded): RunState | null {
   if (event.event !== 'run_created' && event.event !== 'run_forked') return null
-  const { workflow, request } = event.event === 'run_created' ? event : event.state
+  const { workflow, request } = event.event === 'run_created' ? event : (event.state as unknown as Forked)
   const at = Date.parse(event.at)
   const limit: Budget = { money: 0, tokens: 0, handoffs: 0, time: 0 }
   return {

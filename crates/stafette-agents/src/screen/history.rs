@@ -35,6 +35,7 @@ impl History {
     }
 
     /// The number of bytes that are kept.
+    #[cfg(test)]
     pub(super) fn size(&self) -> usize {
         self.size
     }

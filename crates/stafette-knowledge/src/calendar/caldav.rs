@@ -7,9 +7,7 @@ use std::fmt;
 use stafette_http::Address;
 use tokio::sync::OnceCell;
 
-use super::{
-    Calendar, CalendarError, Changes, Entry, LARGEST_ENTRY, MOST_ENTRIES, Reply, Seen, check_name,
-};
+use super::{Calendar, CalendarError, Changes, Entry, LARGEST_ENTRY, MOST_ENTRIES, Reply, Seen};
 
 mod server;
 mod xml;
@@ -72,29 +70,6 @@ impl CalDav {
     /// Returns the URL of the calendar itself.
     pub async fn address(&self) -> Result<String, CalendarError> {
         self.collection().await.map(ToString::to_string)
-    }
-
-    /// Creates a calendar with this name in the user's home. An existing one is left alone.
-    ///
-    /// # Errors
-    /// If the server refuses.
-    pub async fn make(&self, name: &str, title: &str) -> Result<(), CalendarError> {
-        check_name(&format!("{name}.ics"))?;
-        let home = self.home().await?;
-        let there = self.calendars(&home).await?;
-        if there.iter().any(|(_, found)| found.as_deref() == Some(title)) {
-            return Ok(());
-        }
-        let body = format!(
-            r#"<c:mkcalendar xmlns="DAV:" xmlns:c="urn:ietf:params:xml:ns:caldav"><set><prop><displayname>{}</displayname><c:supported-calendar-component-set><c:comp name="VEVENT"/></c:supported-calendar-component-set></prop></set></c:mkcalendar>"#,
-            xml::escape(title)
-        );
-        let at = home.join(&format!("{name}/"))?;
-        let answer = self.server.send("MKCALENDAR", &at, &[XML], body).await?;
-        match answer.status {
-            200..=299 => Ok(()),
-            _ => Err(answer.trouble(name)),
-        }
     }
 
     async fn collection(&self) -> Result<&Address, CalendarError> {

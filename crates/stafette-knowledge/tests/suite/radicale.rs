@@ -22,8 +22,7 @@ async fn s1_14_at_a_real_server_the_calendar_is_found_and_moved_and_deleted_even
     let work = CalDav::new(&settings(server.url(), Some("Work & more"))).expect("an address");
     let none = work.address().await.expect_err("no calendar yet");
     assert!(none.to_string().contains("there is no such calendar"), "{none}");
-    work.make("work", "Work & more").await.expect("made");
-    work.make("work", "Work & more").await.expect("there already");
+    server.calendar("work", "Work & more").expect("made");
     let address = work.address().await.expect("found");
     assert!(address.ends_with("/ada/work/"), "{address}");
     moves_and_deletions_are_noticed(&work).await;
@@ -37,7 +36,7 @@ async fn s1_14_at_a_real_server_the_calendar_is_found_and_moved_and_deleted_even
     assert!(all.seen.ctag.is_some(), "the server tells its version as a whole");
 
     // With two, somebody has to say which.
-    only.make("home", "Home").await.expect("made");
+    server.calendar("home", "Home").expect("made");
     let which = CalDav::new(&settings(server.url(), None)).expect("an address");
     let which = which.address().await.expect_err("two");
     assert!(which.to_string().contains("Home") && which.to_string().contains("Work"), "{which}");

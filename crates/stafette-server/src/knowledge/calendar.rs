@@ -1,46 +1,27 @@
 //! The calendar, and time blocks that wait for a person.
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::{get_with, post_with};
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stafette_core::{Millis, Time};
-use stafette_engine::Right;
 use stafette_knowledge::calendar::proposal::Proposal;
 use stafette_stages::{Moved, WeekView};
 
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::Principal;
 use crate::request::{Asked, Body, Named};
 use crate::{Edge, Problem, clock};
 
-pub(super) fn routes() -> ApiRouter<Edge> {
-    let about = |right, id, summary| named("knowledge", right, id, summary);
-    ApiRouter::new()
-        .api_route(
-            "/v1/calendar",
-            get_with(
-                between,
-                about(Right::Shared, "readCalendar", "Events and proposed blocks of a time"),
-            ),
-        )
-        .api_route(
-            "/v1/calendar/blocks/{block}/accept",
-            post_with(accept, about(Right::Decide, "acceptBlock", "Say yes to a proposed block")),
-        )
-        .api_route(
-            "/v1/calendar/blocks/{block}/drop",
-            post_with(drop_block, about(Right::Decide, "dropBlock", "Say no to a proposed block")),
-        )
-        .api_route(
-            "/v1/calendar/blocks/{block}/move",
-            post_with(
-                move_block,
-                about(Right::Decide, "moveBlock", "Move a block to another time"),
-            ),
-        )
+operations! {
+    pub(super) fn routes() in "knowledge";
+    GET "/v1/calendar" => between, Shared, "readCalendar", "Events and proposed blocks of a time";
+    POST "/v1/calendar/blocks/{block}/accept" => accept, Decide, "acceptBlock",
+        "Say yes to a proposed block";
+    POST "/v1/calendar/blocks/{block}/drop" => drop_block, Decide, "dropBlock",
+        "Say no to a proposed block";
+    POST "/v1/calendar/blocks/{block}/move" => move_block, Decide, "moveBlock",
+        "Move a block to another time";
 }
 
 fn moment(name: &str, text: &str) -> Result<Time, Problem> {

@@ -1,66 +1,35 @@
 //! Decisions, their returns, and the principles behind them.
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::{get_with, post_with};
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stafette_core::{HandoffId, RunId};
-use stafette_engine::{Engine, Right};
+use stafette_engine::Engine;
 use stafette_knowledge::constitution::{Answer, Constitution};
 use stafette_knowledge::graph::{Node, NodeKey, PAGE};
 use stafette_knowledge::roi::Candidate;
 use stafette_stages::{Ranked, TaskReport};
 
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::Principal;
 use crate::request::{Asked, Body, Named};
 use crate::{Edge, Problem};
 
-pub(super) fn routes() -> ApiRouter<Edge> {
-    let about = |right, id, summary| named("knowledge", right, id, summary);
-    ApiRouter::new()
-        .api_route(
-            "/v1/decisions",
-            get_with(
-                pending,
-                about(Right::Shared, "pendingDecisions", "Decisions that nobody has taken up"),
-            ),
-        )
-        .api_route(
-            "/v1/decisions/rank",
-            post_with(
-                rank,
-                about(Right::TakePart, "rankOptions", "What options return, and how sure that is"),
-            ),
-        )
-        .api_route(
-            "/v1/decisions/{decision}",
-            get_with(
-                decision,
-                about(Right::Shared, "getDecision", "A decision with its ranking and its tasks"),
-            ),
-        )
-        .api_route(
-            "/v1/decisions/{decision}/outcome",
-            post_with(
-                outcome,
-                about(Right::Decide, "tellOutcome", "Say what came of a decision, in money"),
-            ),
-        )
-        .api_route(
-            "/v1/tasks/{task}",
-            post_with(task, about(Right::TakePart, "reportTask", "Say how far a task has come")),
-        )
-        .api_route(
-            "/v1/constitution",
-            get_with(
-                constitution,
-                about(Right::Shared, "getConstitution", "Principles, and a run's answers"),
-            ),
-        )
+operations! {
+    pub(super) fn routes() in "knowledge";
+    GET "/v1/decisions" => pending, Shared, "pendingDecisions",
+        "Decisions that nobody has taken up";
+    POST "/v1/decisions/rank" => rank, TakePart, "rankOptions",
+        "What options return, and how sure that is";
+    GET "/v1/decisions/{decision}" => decision, Shared, "getDecision",
+        "A decision with its ranking and its tasks";
+    POST "/v1/decisions/{decision}/outcome" => outcome, Decide, "tellOutcome",
+        "Say what came of a decision, in money";
+    POST "/v1/tasks/{task}" => task, TakePart, "reportTask", "Say how far a task has come";
+    GET "/v1/constitution" => constitution, Shared, "getConstitution",
+        "Principles, and a run's answers";
 }
 
 /// Decisions that nobody has taken up.

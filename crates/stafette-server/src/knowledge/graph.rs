@@ -1,61 +1,30 @@
 //! The knowledge graph: nodes, links, export and import.
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::{get_with, post_with};
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_engine::Right;
 use stafette_knowledge::graph::{
     Cursor, Exchanged, FORMAT, GoalView, Label, Node, NodeKey, PAGE, Picture, REACH, Record, Size,
 };
 
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::Principal;
 use crate::request::{Asked, Body, Named, within};
 use crate::{Edge, Problem};
 
-pub(super) fn routes() -> ApiRouter<Edge> {
-    let about = |right, id, summary| named("knowledge", right, id, summary);
-    ApiRouter::new()
-        .api_route(
-            "/v1/goals",
-            get_with(goals, about(Right::Shared, "listGoals", "Goals and what serves them")),
-        )
-        .api_route(
-            "/v1/graph",
-            get_with(size, about(Right::Shared, "graphSize", "How much the graph holds")),
-        )
-        .api_route(
-            "/v1/graph/export",
-            get_with(
-                export,
-                about(Right::Read, "exportGraph", "All nodes and then all links, page by page"),
-            ),
-        )
-        .api_route(
-            "/v1/graph/import",
-            post_with(
-                import,
-                about(Right::Decide, "importGraph", "Put what another graph held on top of this"),
-            ),
-        )
-        .api_route(
-            "/v1/graph/nodes",
-            get_with(list, about(Right::Shared, "listNodes", "Nodes of one kind, by their ids")),
-        )
-        .api_route(
-            "/v1/graph/nodes/{node}",
-            get_with(node, about(Right::Shared, "getNode", "One node, with who made it")),
-        )
-        .api_route(
-            "/v1/graph/nodes/{node}/around",
-            get_with(
-                around,
-                about(Right::Shared, "walkGraph", "What is within a few links of a node"),
-            ),
-        )
+operations! {
+    pub(super) fn routes() in "knowledge";
+    GET "/v1/goals" => goals, Shared, "listGoals", "Goals and what serves them";
+    GET "/v1/graph" => size, Shared, "graphSize", "How much the graph holds";
+    GET "/v1/graph/export" => export, Read, "exportGraph",
+        "All nodes and then all links, page by page";
+    POST "/v1/graph/import" => import, Decide, "importGraph",
+        "Put what another graph held on top of this";
+    GET "/v1/graph/nodes" => list, Shared, "listNodes", "Nodes of one kind, by their ids";
+    GET "/v1/graph/nodes/{node}" => node, Shared, "getNode", "One node, with who made it";
+    GET "/v1/graph/nodes/{node}/around" => around, Shared, "walkGraph",
+        "What is within a few links of a node";
 }
 
 /// Goals of the project.

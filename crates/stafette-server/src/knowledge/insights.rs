@@ -1,66 +1,31 @@
 //! Insights, and the estimation parameters that they change.
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::{get_with, post_with};
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_engine::Right;
 use stafette_knowledge::graph::{NodeKey, PAGE};
 use stafette_knowledge::mind::parameters::Version;
 use stafette_stages::{InsightView, Reflection};
 
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::Principal;
 use crate::request::{Asked, Body, Named, within};
 use crate::{Edge, Problem};
 
-pub(super) fn routes() -> ApiRouter<Edge> {
-    let about = |right, id, summary| named("knowledge", right, id, summary);
-    ApiRouter::new()
-        .api_route(
-            "/v1/insights",
-            get_with(
-                list,
-                about(Right::Shared, "listInsights", "What was learned, the surest first"),
-            ),
-        )
-        .api_route(
-            "/v1/insights/reflect",
-            post_with(
-                reflect,
-                about(Right::TakePart, "reflect", "Look for patterns in all that happened"),
-            ),
-        )
-        .api_route(
-            "/v1/insights/{insight}/evidence",
-            get_with(
-                evidence,
-                about(Right::Shared, "insightEvidence", "What an insight was learned from"),
-            ),
-        )
-        .api_route(
-            "/v1/insights/{insight}/accept",
-            post_with(
-                accept,
-                about(Right::Decide, "acceptInsight", "Have an insight count from now on"),
-            ),
-        )
-        .api_route(
-            "/v1/parameters",
-            get_with(
-                versions,
-                about(Right::Shared, "listParameters", "What the stages reckon with, by version"),
-            ),
-        )
-        .api_route(
-            "/v1/parameters/rollback",
-            post_with(
-                roll_back,
-                about(Right::Decide, "rollBack", "Take up an earlier version again"),
-            ),
-        )
+operations! {
+    pub(super) fn routes() in "knowledge";
+    GET "/v1/insights" => list, Shared, "listInsights", "What was learned, the surest first";
+    POST "/v1/insights/reflect" => reflect, TakePart, "reflect",
+        "Look for patterns in all that happened";
+    GET "/v1/insights/{insight}/evidence" => evidence, Shared, "insightEvidence",
+        "What an insight was learned from";
+    POST "/v1/insights/{insight}/accept" => accept, Decide, "acceptInsight",
+        "Have an insight count from now on";
+    GET "/v1/parameters" => versions, Shared, "listParameters",
+        "What the stages reckon with, by version";
+    POST "/v1/parameters/rollback" => roll_back, Decide, "rollBack",
+        "Take up an earlier version again";
 }
 
 /// Filter for the list of insights.

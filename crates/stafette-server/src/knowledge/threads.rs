@@ -1,43 +1,25 @@
 //! Discussion threads.
 
-use aide::axum::ApiRouter;
-use aide::axum::routing::get_with;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_engine::Right;
 use stafette_knowledge::history::{Hit, Message, PAGE, Thread, ThreadFilter};
 use stafette_stages::Saying;
 
-use crate::openapi::named;
+use crate::openapi::operations;
 use crate::principal::Principal;
 use crate::request::{Asked, Body, Named, within};
 use crate::{Edge, Problem};
 
-pub(super) fn routes() -> ApiRouter<Edge> {
-    let about = |right, id, summary| named("knowledge", right, id, summary);
-    ApiRouter::new()
-        .api_route(
-            "/v1/threads",
-            get_with(list, about(Right::Shared, "listThreads", "List threads, the newest first"))
-                .post_with(
-                    say,
-                    about(Right::TakePart, "sayInThread", "Say something in a thread or a new one"),
-                ),
-        )
-        .api_route(
-            "/v1/threads/search",
-            get_with(
-                search,
-                about(Right::Shared, "searchThreads", "Find messages that have these words"),
-            ),
-        )
-        .api_route(
-            "/v1/threads/{thread}",
-            get_with(read, about(Right::Shared, "readThread", "A thread and its messages")),
-        )
+operations! {
+    pub(super) fn routes() in "knowledge";
+    GET "/v1/threads" => list, Shared, "listThreads", "List threads, the newest first";
+    POST "/v1/threads" => say, TakePart, "sayInThread", "Say something in a thread or a new one";
+    GET "/v1/threads/search" => search, Shared, "searchThreads",
+        "Find messages that have these words";
+    GET "/v1/threads/{thread}" => read, Shared, "readThread", "A thread and its messages";
 }
 
 /// Filter for the list of threads.

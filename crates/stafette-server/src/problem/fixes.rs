@@ -113,7 +113,6 @@ const FIXES: &[(&str, &str)] = &[
     ("not_accepted", "correct what it names, or keep the version in use"),
     ("not_an_answer", "send a handoff response or a phase response; `/v1/schemas` has both"),
     ("not_collected", "try again: it is collected in the background"),
-    ("not_done", "read the reason, and try again when it no longer holds"),
     ("not_for_agents", "leave it to a person: hand it to `human`"),
     ("not_found", "compare the address with /v1/openapi.json"),
     ("not_granted", "leave it to an agent whose role has the right, or ask a person"),
@@ -203,7 +202,7 @@ mod tests {
     fn b_22_every_problem_says_what_to_do() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut used = BTreeSet::from(["scope".to_owned(), "not_for_agents".to_owned()]);
-        for folder in ["src", "../stafette-stages/src"] {
+        for folder in ["src", "../stafette-engine/src/error", "../stafette-stages/src"] {
             sources(&here.join(folder), &mut used);
         }
         assert!(used.len() > 100, "the codes are found: {used:?}");

@@ -323,6 +323,6 @@ fn text(told: &Told) -> Message {
 
 fn leave(code: u16, why: &str) -> Heard {
     // A close reason has at most 123 bytes.
-    let end = (0..=why.len().min(120)).rev().find(|at| why.is_char_boundary(*at)).unwrap_or(0);
-    Heard::Leave(Some(CloseFrame { code, reason: Utf8Bytes::from(&why[..end]) }))
+    let reason = Utf8Bytes::from(&why[..why.floor_char_boundary(120)]);
+    Heard::Leave(Some(CloseFrame { code, reason }))
 }

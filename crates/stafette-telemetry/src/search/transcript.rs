@@ -94,12 +94,8 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
         if rest.is_empty() {
             return None;
         }
-        let mut end = rest.len().min(PIECE);
-        while !rest.is_char_boundary(end) {
-            end -= 1;
-        }
         let piece;
-        (piece, rest) = rest.split_at(end);
+        (piece, rest) = rest.split_at(rest.floor_char_boundary(PIECE));
         Some(piece)
     })
 }

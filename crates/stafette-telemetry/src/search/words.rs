@@ -117,11 +117,7 @@ impl Words {
             self.text.push('\n');
         }
         let room = MOST - self.text.len().min(MOST);
-        let mut end = text.len().min(room);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        self.text.push_str(&text[..end]);
+        self.text.push_str(&text[..text.floor_char_boundary(room)]);
     }
 
     fn field(&mut self, key: &str, value: &Value) {

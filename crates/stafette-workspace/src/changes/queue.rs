@@ -78,12 +78,6 @@ impl Changes {
         Ok(Report { left, ..report })
     }
 
-    /// Applies all sets that wait for no person, in the order of their proposal.
-    pub async fn land_all(&self, rules: &ChangeRules) -> Result<Report, ChangeError> {
-        let open = self.open_sets()?;
-        self.land(&open.iter().map(|change| change.id).collect::<Vec<_>>(), rules).await
-    }
-
     /// Returns the sets that were not tried yet, in the order of their proposal.
     pub fn open_sets(&self) -> Result<Vec<Change>, ChangeError> {
         let mut all = self.store.list()?;

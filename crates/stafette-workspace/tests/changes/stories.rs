@@ -55,7 +55,7 @@ async fn s4_07_deletions_own_logic_and_dependencies_wait_for_a_person() {
         let refused = world.changes().apply(change.id, &rules()).await;
         assert!(matches!(refused, Err(ChangeError::NeedsPerson { .. })), "{refused:?}");
         assert_eq!(world.tree(), before);
-        let all = world.changes().land_all(&rules()).await.expect("looked at");
+        let all = world.land_all(&rules()).await.expect("looked at");
         assert!(all.landed.is_empty() && all.left[0].needs_person);
         world.changes().approve(change.id, "mia").await.expect("approved");
         let report = world.changes().apply(change.id, &rules()).await.expect("applied");

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use stafette_core::change::{Action, Author, Change, ChangeRules, FileEdit, Proposal};
+use stafette_workspace::changes::Report;
 use stafette_workspace::{ChangeError, Changes};
 use tempfile::TempDir;
 
@@ -106,6 +107,12 @@ impl World {
         assert!(!home.join("journal.json").exists(), "no journal is left");
         let staged = fs::read_dir(home.join("stage")).expect("read").count();
         assert_eq!(staged, 0, "nothing is left in the stage");
+    }
+
+    /// Applies all sets that wait for no person, in the order of their proposal.
+    pub(crate) async fn land_all(&self, rules: &ChangeRules) -> Result<Report, ChangeError> {
+        let open: Vec<_> = self.changes().open_sets()?.iter().map(|change| change.id).collect();
+        self.changes().land(&open, rules).await
     }
 
     pub(crate) async fn propose(&self, edits: Vec<FileEdit>) -> Result<Change, ChangeError> {

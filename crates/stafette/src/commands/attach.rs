@@ -287,8 +287,7 @@ impl View {
         self.half.drain(..whole);
         let mut rest = text.as_str();
         while !rest.is_empty() {
-            let end = (1..=rest.len().min(TYPED)).rev().find(|at| rest.is_char_boundary(*at));
-            let (part, more) = rest.split_at(end.unwrap_or(rest.len()));
+            let (part, more) = rest.split_at(rest.floor_char_boundary(TYPED));
             if !live.wish(&Wish::Input { data: part.to_owned() }) {
                 self.hint = Some("it does not read what is typed");
                 self.stale = true;

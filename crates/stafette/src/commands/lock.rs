@@ -257,6 +257,5 @@ fn left(lock: &Value) -> String {
 }
 
 fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    Time::of(SystemTime::now())
 }

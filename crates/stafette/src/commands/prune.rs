@@ -13,10 +13,8 @@ use crate::store;
 pub(crate) async fn run(context: &Context, arguments: cli::Prune) -> Result<Exit, Failure> {
     let project = context.project()?;
     let age = super::time(&arguments.older_than)?;
-    let now =
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let before =
-        Time(i64::try_from(now.as_millis()).unwrap_or(i64::MAX).saturating_sub_unsigned(age.0));
+    let now = Time::of(std::time::SystemTime::now());
+    let before = Time(now.0.saturating_sub_unsigned(age.0));
     let store = store::open(&project, false).await?.store;
     let failed = |error: stafette_store::UpkeepError| {
         Failure::failed("Cannot prune the store")

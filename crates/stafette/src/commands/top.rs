@@ -8,7 +8,7 @@ pub(super) mod text;
 mod view;
 
 use std::io::IsTerminal;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -67,14 +67,14 @@ async fn show(client: Client, mut signals: Signals) -> std::io::Result<Exit> {
     let (sender, mut news) = mpsc::channel(QUEUE);
     let mut keys = Keys::read();
     let mut clock = interval(Duration::from_secs(1));
-    let mut state = State::new(now());
+    let mut state = State::new(Time::of(SystemTime::now()));
     tokio::spawn(watch(client.clone(), sender.clone()));
     loop {
         terminal.draw(&mut state)?;
         let input = tokio::select! {
             key = keys.recv() => key,
             input = news.recv() => input,
-            _ = clock.tick() => Some(Input::Tick(now())),
+            _ = clock.tick() => Some(Input::Tick(Time::of(SystemTime::now()))),
             () = signals.any() => None,
         };
         // A terminal that went away, or a signal, counts as a key.
@@ -202,9 +202,4 @@ fn words(failure: &Failure) -> String {
     let said: Vec<&str> =
         parts.into_iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
     said.join(": ")
-}
-
-fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -54,11 +54,7 @@ done
 "#;
 
 fn world() -> World {
-    let world = World::new();
-    world.write("worker.sh", WORKER);
-    world.write("stafette.toml", WORKFLOW);
-    world.run(&["trust", "--yes"]).ok();
-    world
+    World::with(WORKFLOW, &[("worker.sh", WORKER)])
 }
 
 /// A world in which the worker is at work in its terminal.

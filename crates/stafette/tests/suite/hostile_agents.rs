@@ -15,7 +15,7 @@ const MEMORY: u64 = 160 * 1024 * 1024;
 /// One agent, which is this script; `more` is the rest of the workflow.
 fn world(runner: &str, script: &str, more: &str) -> World {
     let patient = if more.contains("accept_timeout") { "" } else { "accept_timeout = \"5m\"" };
-    let world = World::workflow(&format!(
+    let workflow = format!(
         r#"
 [workflow]
 name = "one"
@@ -31,10 +31,8 @@ cooldown = 0
 {more}
 "#,
         if runner == "acp" { "stdin" } else { "argument" }
-    ));
-    world.write("a.sh", script);
-    world.run(&["trust", "--yes"]).ok();
-    world
+    );
+    World::with(&workflow, &[("a.sh", script)])
 }
 
 /// The processes of a run that still live, whatever group, session or parent they have now.

@@ -35,11 +35,8 @@ steps = [{ emit = "CHANGE", payload = { reason = "Old", changes = [{ file = "old
 "#;
 
 fn two() -> World {
-    let world = World::workflow(TEAM);
-    world.write("planner.toml", PLANNER);
-    world.write("builder.toml", BUILDER);
-    world.write("old.txt", "old\n");
-    world.run(&["trust", "--yes"]).ok();
+    let files = [("planner.toml", PLANNER), ("builder.toml", BUILDER), ("old.txt", "old\n")];
+    let world = World::with(TEAM, &files);
     assert_eq!(world.run(&["run", "Clean up", "--json"]).code, 3, "a deletion is asked about");
     world
 }

@@ -20,11 +20,7 @@ max = 1
 "#;
 
 fn world(script: &str) -> World {
-    let world = World::new();
-    world.write("stafette.toml", ONE);
-    world.write("a.sh", script);
-    world.run(&["trust", "--yes"]).ok();
-    world
+    World::with(ONE, &[("a.sh", script)])
 }
 
 /// Ways to be started by nobody: `ASK` stands for the command.

@@ -32,11 +32,7 @@ steps = [
 "##;
 
 fn world() -> World {
-    let world = World::workflow(TEAM);
-    world.write("builder.toml", BUILDER);
-    world.write("greet.py", "print('hello')\n");
-    world.run(&["trust", "--yes"]).ok();
-    world
+    World::with(TEAM, &[("builder.toml", BUILDER), ("greet.py", "print('hello')\n")])
 }
 
 fn change(world: &World) -> Value {

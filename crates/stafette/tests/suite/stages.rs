@@ -248,7 +248,7 @@ impl Office {
     pub(crate) fn open(folder: &std::path::Path) -> Self {
         let server = Radicale::start(folder).expect("Radicale starts");
         let calendar = client(&server.url());
-        wait(calendar.make("work", "Work")).expect("made");
+        server.calendar("work", "Work").expect("made");
         let lines = lines(&server.url());
         Office { server, calendar, lines }
     }

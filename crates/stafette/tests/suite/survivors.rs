@@ -6,8 +6,7 @@ use crate::world::{World, gone, program, until_so};
 
 /// An agent that runs `first` and may hand to another one; each of them leaves a line in a ledger.
 fn world(first: &str) -> World {
-    let world = World::workflow(
-        r#"
+    let workflow = r#"
 [workflow]
 name = "pair"
 entry = "a"
@@ -23,12 +22,9 @@ from = "a"
 to = "b"
 [limits]
 cooldown = 0
-"#,
-    );
+"#;
     let script = format!("S='{}'\necho a >> ledger\n{first}\n", program());
-    world.write("a.sh", &script);
-    world.run(&["trust", "--yes"]).ok();
-    world
+    World::with(workflow, &[("a.sh", &script)])
 }
 
 /// Kills the daemon as a power loss would, though its agents stay.

@@ -11,8 +11,7 @@ echo hi
 
 /// A planner without a terminal, a builder in one, and a reviewer that counts what it gets.
 fn world(planner: &str, builder: &str) -> World {
-    let world = World::workflow(
-        r#"
+    let workflow = r#"
 [workflow]
 name = "three"
 entry = "planner"
@@ -36,13 +35,11 @@ to = "reviewer"
 cooldown = 0
 accept_timeout = "5m"
 ready_timeout = "2m"
-"#,
-    );
+"#;
     let program = format!("S='{}'\n", program());
-    world.write("planner.sh", &format!("{program}cat >/dev/null\n{planner}"));
-    world.write("builder.sh", &format!("{program}{HEAR}{builder}"));
-    world.run(&["trust", "--yes"]).ok();
-    world
+    let planner = format!("{program}cat >/dev/null\n{planner}");
+    let builder = format!("{program}{HEAR}{builder}");
+    World::with(workflow, &[("planner.sh", &planner), ("builder.sh", &builder)])
 }
 
 #[test]

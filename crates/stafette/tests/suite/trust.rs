@@ -131,10 +131,8 @@ fn b_20_what_an_interpreter_looks_up_is_part_of_what_is_trusted() {
         (r#"["python3", "-m", "pkg"]"#, "pkg/inner.py"),
         (r#"["ruby", "-r./b", "-e1"]"#, "b.rb"),
     ] {
-        let world = World::new();
-        world.write("stafette.toml", &ECHO.replace(r#"["sh", "-c", "true"]"#, command));
-        world.write(file, "one");
-        world.run(&["trust", "--yes"]).ok();
+        let workflow = ECHO.replace(r#"["sh", "-c", "true"]"#, command);
+        let world = World::with(&workflow, &[(file, "one")]);
         let listed = world.run(&["trust", "--list"]).ok().out;
         assert!(shown(&listed, "agents.one.command").contains("sha256 "), "{listed}");
         world.write(file, "two");
@@ -485,10 +483,8 @@ fn b_20_a_push_goes_to_no_service_of_this_machine_that_the_project_does_not_name
 
 #[test]
 fn b_20_what_is_found_trusted_is_what_is_remembered() {
-    let world = World::new();
-    world.write("stafette.toml", &ECHO.replace("\"-c\", \"true\"", "\"a.sh\""));
-    world.write("a.sh", "true\n");
-    world.run(&["trust", "--yes"]).ok();
+    let workflow = ECHO.replace("\"-c\", \"true\"", "\"a.sh\"");
+    let world = World::with(&workflow, &[("a.sh", "true\n")]);
     world.run(&["up"]).ok();
     let (script, other) = (world.project().join("a.sh"), world.project().join("other"));
     let socket = world.state().join("daemon.sock");

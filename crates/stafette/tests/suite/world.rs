@@ -103,8 +103,14 @@ impl World {
 
     /// A world with this workflow in it, trusted.
     pub(crate) fn workflow(text: &str) -> Self {
+        Self::with(text, &[])
+    }
+
+    /// A world with this workflow and these files in it, such as its agents' scripts, trusted.
+    pub(crate) fn with(text: &str, files: &[(&str, &str)]) -> Self {
         let world = Self::new();
         world.write("stafette.toml", text);
+        files.iter().for_each(|(name, text)| world.write(name, text));
         world.run(&["trust", "--yes"]).ok();
         world
     }

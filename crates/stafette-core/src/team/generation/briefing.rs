@@ -26,11 +26,7 @@ pub fn briefing(context: &OrchestratorContext) -> String {
         }
     }
     // Multi-byte characters: the surplus is cut at the end.
-    let mut end = BRIEFING;
-    while !last.is_char_boundary(end) {
-        end -= 1;
-    }
-    last.truncate(end);
+    last.truncate(last.floor_char_boundary(BRIEFING));
     last
 }
 

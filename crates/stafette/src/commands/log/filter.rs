@@ -1,7 +1,7 @@
 //! Selects the events to show, and their vocabulary.
 
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use serde_json::Value;
 use stafette_core::{Event, Millis, RunId, Time};
@@ -25,7 +25,11 @@ pub(super) struct Filter {
 
 impl Filter {
     pub(super) fn new(arguments: &cli::Log) -> Result<Self, Failure> {
-        let since = arguments.since.as_deref().map(|text| moment(text, now())).transpose()?;
+        let since = arguments
+            .since
+            .as_deref()
+            .map(|text| moment(text, Time::of(SystemTime::now())))
+            .transpose()?;
         Ok(Filter {
             after: arguments.after,
             since,
@@ -101,11 +105,6 @@ fn moment(text: &str, now: Time) -> Result<Time, Failure> {
             .fix("write how long ago, such as 10m, or a time such as 2026-02-03T04:05:06Z")
     })?;
     Ok(Time(now.0.saturating_sub(i64::try_from(ago.0).unwrap_or(i64::MAX))))
-}
-
-fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

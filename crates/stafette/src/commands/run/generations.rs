@@ -1,8 +1,9 @@
 //! Follows a team from generation to generation.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
+use stafette_core::Time;
 use stafette_core::team::generation::hand_over::{Ends, GenerationHandedOver};
 use stafette_engine::RunView;
 
@@ -41,7 +42,8 @@ pub(super) async fn follow(
         };
         run = next.run.to_string();
         let since = Instant::now();
-        let pause = next.not_before.0.saturating_sub(now());
+        let now = Time::of(SystemTime::now());
+        let pause = next.not_before.0.saturating_sub(now.0);
         let patience = HAND_OVER + Duration::from_millis(u64::try_from(pause).unwrap_or(0));
         while client.get::<RunView>(&run_path(Some(&run), "")).await.is_err() {
             if since.elapsed() > patience {
@@ -65,10 +67,4 @@ async fn handed_over(client: &Client, run: &str) -> Result<GenerationHandedOver,
     }
     Err(Failure::failed("The generation does not hand over")
         .fix("see the daemon's log; `stafette state` says where it is"))
-}
-
-fn now() -> i64 {
-    let now = std::time::SystemTime::now();
-    let since = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
