@@ -292,7 +292,7 @@ pub(crate) fn note_excess(draft: &mut Draft) {
     } else {
         return;
     };
-    if !purse.reached.as_ref().is_some_and(|reached| reached.part == part) {
+    if purse.reached.as_ref().is_none_or(|reached| reached.part != part) {
         draft.record(Event::BudgetReached(BudgetReached { part: part.into(), agent: None, why }));
     }
 }

@@ -77,6 +77,7 @@ pub(super) fn question(options: &[&str]) -> Asked {
         permits: Vec::new(),
         told: stafette_core::run::tell::TurnReport::default(),
         ignored: Vec::new(),
+        unconfirmed: None,
         gathered: Vec::new(),
         deadline: None,
         cools: false,
