@@ -439,6 +439,9 @@ impl<'a> Turn<'a> {
         for sighting in &news.frames {
             self.frame(sighting).await;
         }
+        if news.given && self.close != Close::Now {
+            self.close = Close::Open;
+        }
         if news.told && self.close == Close::Open {
             self.close = Close::WhenQuiet { since: Instant::now() };
         }

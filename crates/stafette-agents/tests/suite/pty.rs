@@ -378,6 +378,32 @@ async fn b_07_what_is_told_by_another_channel_ends_the_turn_when_it_is_quiet() {
     terminals.end_all().await;
 }
 
+#[tokio::test]
+async fn b_30_a_turn_whose_agent_is_given_a_message_after_its_answer_goes_on() {
+    let world = World::new();
+    let setup = Setup { quiet: Duration::from_secs(2), unquiet: Duration::from_secs(2), ..quick() };
+    let terminals = Terminals::new().with_setup(setup);
+    let script = "echo hi; hear; echo '<<<ODEI:RESULT:early>>>'; \
+                  until [ -e given ]; do sleep 0.1; done; sleep 3; \
+                  echo '<<<ODEI:RESULT:late>>>'; sleep 1000";
+    let job = shell(&world, script);
+    let (run, agent) = (job.order.key.run, job.order.agent.clone());
+    let mut session = start_in(job, &terminals);
+    let answered = Signal::Receipt(Receipt::Acknowledged);
+    while next(&mut session.signals).await.expect("an answer") != answered {}
+    terminals.given(run, &agent);
+    fs::write(world.work().join("given"), "").unwrap();
+    let result = loop {
+        match next(&mut session.signals).await {
+            Some(Signal::Finished(result)) => break result,
+            Some(Signal::Alive { .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(result.response.summary, "late");
+    terminals.end_all().await;
+}
+
 fn profiled(world: &World, script: &str) -> Job {
     let profile = r#"
         name = "odd"

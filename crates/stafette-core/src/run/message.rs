@@ -111,17 +111,16 @@ pub struct Delivery {
 }
 
 impl Message {
-    /// Returns the line that names the message, and nothing else does: by it an agent, and its own
-    /// records, know it again.
-    #[must_use]
-    pub fn mark(&self, run: RunId) -> String {
-        format!("[message {run}/{}]", self.sent.id)
-    }
-
-    /// Returns the message as its agent reads it. Each line of the text is quoted, so that none can
-    /// pose as another message or as somebody else's.
+    /// Returns the message as its agent reads it.
     #[must_use]
     pub fn told(&self, run: RunId) -> String {
+        self.told_as(&format!("[message {run}/{}]", self.sent.id))
+    }
+
+    /// Returns the message as its agent reads it, named by a mark. Each line of the text is quoted, so
+    /// that none can pose as another message or as somebody else's.
+    #[must_use]
+    pub fn told_as(&self, mark: &str) -> String {
         let from = match &self.sent.from {
             Party::Human if self.sent.by.is_empty() => "a person".to_owned(),
             Party::Human => format!("a person, {}", self.sent.by),
@@ -132,7 +131,7 @@ impl Message {
             false => "",
         };
         let text = self.sent.text.replace('\n', "\n> ");
-        format!("{} from {from}, {}{again}:\n> {text}", self.mark(run), self.sent_at)
+        format!("{mark} from {from}, {}{again}:\n> {text}", self.sent_at)
     }
 
     /// True if it still has to reach its agent.
