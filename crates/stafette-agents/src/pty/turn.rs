@@ -83,7 +83,7 @@ pub(super) struct Turn<'a> {
     interrupted: Option<Instant>,
     printed_at: Instant,
     progress: Progress,
-    /// The line that shows an error that no further attempt helps.
+    /// The row that shows an error that no further attempt helps.
     hopeless: Option<String>,
     reported: Option<Instant>,
     /// True if there is output that was not reported.
@@ -329,7 +329,9 @@ impl<'a> Turn<'a> {
         self.rests = self.interrupted.is_none()
             && self.receipts.has(Receipt::Ingested)
             && Glance::is_at_rest(self.job, self.terminal, self.prompt.as_deref());
-        let profile = self.job.profile.as_ref().filter(|_| self.close == Close::Open)?;
+        // While it works, it may be a tool that prints these words.
+        let may_be_over = self.close == Close::Open && !self.busy;
+        let profile = self.job.profile.as_ref().filter(|_| may_be_over)?;
         let (said, wall) = (self.terminal.lines(SCREEN_LINES), Wall::here());
         let used_up = profile.used_up(&said.join("\n"), &wall)?;
         let line = said.into_iter().find(|line| profile.used_up(line, &wall).is_some());
@@ -374,9 +376,10 @@ impl<'a> Turn<'a> {
             if over.is_some_and(|at| at <= now) {
                 return self.end().await;
             }
-            if let Some(line) = self.hopeless.take() {
+            // A result that waits for quiet counts, whatever the program shows by now.
+            if let Some(row) = self.hopeless.take().filter(|_| self.close == Close::Open) {
                 self.spoiled = true;
-                return Signal::fatal(line, self.used().await);
+                return Signal::fatal(row, self.used().await);
             }
             let stalls = self.progress.at + setup.stall;
             // A program that waits for a person does not stall.
@@ -471,11 +474,10 @@ impl<'a> Turn<'a> {
         if !self.terminal.draws() {
             return true;
         }
-        let screen = self.terminal.lines(usize::MAX);
         let pty = self.job.profile.as_ref().and_then(|profile| profile.pty.as_ref());
-        let line = screen.iter().find(|line| pty.is_some_and(|pty| pty.is_hopeless(line)));
-        self.hopeless = line.map(|line| line.trim().to_owned());
-        self.progress.sees(&screen)
+        let is_hopeless = |row: &String| pty.is_some_and(|pty| pty.is_hopeless(row));
+        self.hopeless = self.terminal.text().into_iter().find(is_hopeless);
+        self.progress.sees(&self.terminal.lines(usize::MAX))
     }
 
     async fn frame(&mut self, sighting: &Sighting) {

@@ -535,6 +535,72 @@ async fn b_09_a_quota_that_shows_on_the_screen_parks_the_work() {
 }
 
 #[tokio::test]
+async fn b_09_a_quota_that_a_tool_prints_while_the_agent_works_parks_nothing() {
+    let world = World::new();
+    let terminals = Terminals::new().with_setup(quick());
+    let script = "printf 'odd> '; hear; printf '\\033[H\\033[2J'; \
+                  echo \"> You've hit your weekly limit.\"; echo 'esc to interrupt'; sleep 2; \
+                  printf '\\033[H\\033[2J<<<ODEI:RESULT:fine>>>\\n\\nodd> '; sleep 1000";
+    let mut job = profiled(&world, script);
+    let pty = job.profile.as_mut().and_then(|profile| profile.pty.as_mut());
+    pty.unwrap().busy = vec!["esc to interrupt".into()];
+    assert_eq!(finished(job, &terminals).await.response.summary, "fine");
+    terminals.end_all().await;
+}
+
+/// A program that draws this after it has got its order.
+fn drawing(world: &World, rows: &str) -> Job {
+    let profile = r#"
+        name = "odd"
+        title = "an agent that tries again"
+        detect = { program = "sh" }
+        [pty]
+        command = ["sh"]
+        ready = ["odd> "]
+        hopeless = ["✻ 401 *attempt 3/"]
+    "#;
+    let script = format!(
+        "printf 'odd> '; hear; printf '\\033[H\\033[2J'; cat <<'END'\n{rows}\nEND\nsleep 1000"
+    );
+    let mut job = shell(world, &script);
+    job.profile = Some(Profile::parse(profile).unwrap());
+    job.agent.profile = Some("odd".into());
+    job
+}
+
+#[tokio::test]
+async fn b_23_a_key_that_is_refused_again_and_again_ends_the_turn() {
+    let world = World::new();
+    let terminals = Terminals::new().with_setup(quick());
+    let row = "✻ 401 invalid x-api-key · Retrying in 3s · attempt 3/10";
+    let failure = failed(drawing(&world, &format!("● Hello\n\n{row}")), &terminals).await;
+    assert_eq!((failure.kind, failure.message.as_str()), (FailureKind::Fatal, row));
+    assert!(terminals.list().is_empty(), "it would only try again");
+    assert!(world.is_clean());
+}
+
+#[tokio::test]
+async fn b_23_what_a_tool_prints_about_a_refused_key_ends_no_turn() {
+    let world = World::new();
+    let terminals = Terminals::new().with_setup(quick());
+    let rows = "✻ 401 invalid x-api-key · Retrying in 1s · attempt 2/10\n\
+                ● GET /x 401 Unauthorized, retrying in 2s (attempt 3/3)\n  \
+                ⎿  ✻ 401 Unauthorized, retrying in 2s (attempt 3/3)\n     \
+                ✻ 401 Unauthorized, retrying in 2s (attempt 3/3)\n\n<<<ODEI:RESULT:fine>>>";
+    assert_eq!(finished(drawing(&world, rows), &terminals).await.response.summary, "fine");
+    terminals.end_all().await;
+}
+
+#[tokio::test]
+async fn b_23_a_result_that_waits_for_quiet_outlives_a_key_that_is_refused_after_it() {
+    let world = World::new();
+    let terminals = Terminals::new().with_setup(quick());
+    let rows = "<<<ODEI:RESULT:fine>>>\n\n✻ 401 expired · Retrying in 3s · attempt 3/10";
+    assert_eq!(finished(drawing(&world, rows), &terminals).await.response.summary, "fine");
+    terminals.end_all().await;
+}
+
+#[tokio::test]
 async fn a_terminal_has_no_json_result() {
     let world = World::new();
     let mut job = shell(&world, "true");
