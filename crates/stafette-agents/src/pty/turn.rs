@@ -385,7 +385,9 @@ impl<'a> Turn<'a> {
             // A program that waits for a person does not stall.
             let may_stall = self.interrupted.is_none() && !self.asked;
             if may_stall && stalls <= now {
-                match self.progress.works(self.terminal.status().pid, setup.stall) {
+                let program = self.terminal.status().pid;
+                let beats = self.job.pulse.has_beaten();
+                match beats || self.progress.works(program, setup.stall) {
                     true => self.progress.mark(),
                     false => self.interrupt().await,
                 }

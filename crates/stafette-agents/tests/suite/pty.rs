@@ -224,6 +224,22 @@ async fn b_02_an_agent_that_stays_silent_is_not_reported_alive_and_loses_its_tur
 }
 
 #[tokio::test]
+async fn b_02_an_agent_that_speaks_by_its_own_channel_does_not_stall() {
+    let world = World::new();
+    let setup = Setup { stall: Duration::from_secs(2), ..quick() };
+    let terminals = Terminals::new().with_setup(setup);
+    let script = "echo hi; hear; sleep 3; echo '<<<ODEI:RESULT:fine>>>'; sleep 1000";
+    let job = shell(&world, script);
+    job.pulse.beat();
+    let heard = run(job, &terminals).await;
+    let is_alert = |signal: &Signal| matches!(signal, Signal::Alert { .. });
+    assert!(!heard.iter().any(is_alert), "{heard:?}");
+    let Some(Signal::Finished(result)) = heard.last() else { panic!("{heard:?}") };
+    assert_eq!(result.response.summary, "fine");
+    terminals.end_all().await;
+}
+
+#[tokio::test]
 async fn b_06_an_order_that_does_not_show_up_is_not_sent_off() {
     let world = World::new();
     // Long enough for the program to write down what was typed before it is ended.
