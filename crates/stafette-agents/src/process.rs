@@ -87,9 +87,9 @@ pub(crate) fn is_work(ticks: u64, time: Duration) -> bool {
     u128::from(ticks) * TICK.as_millis() * IDLE > time.as_millis()
 }
 
-/// The ticks that the processes of a session have worked, without its leader.
+/// The ticks that what a program has started has worked, without the program itself.
 pub(crate) fn worked_beside(leader: i32) -> u64 {
-    Pid::from_raw(leader).map_or(0, table::worked_beside)
+    Pid::from_raw(leader).map_or(0, |leader| table::worked(leader, false))
 }
 
 /// The note that a program with many turns has this one: it identifies the program's processes. It
@@ -313,7 +313,7 @@ impl Group {
     /// True if its processes have worked since the last call, which was this long ago: more than a
     /// program does that only waits.
     pub(crate) fn has_worked(&mut self, time: Duration) -> bool {
-        let worked = table::worked(self.id);
+        let worked = table::worked(self.id, true);
         let before = std::mem::replace(&mut self.worked, worked);
         is_work(worked.saturating_sub(before), time)
     }

@@ -172,8 +172,9 @@ pub struct Pty {
     /// Phrases on its screen that show that it waits for a person's answer.
     #[serde(default)]
     pub asks: Vec<String>,
-    /// Phrases on a line of its screen that show an error that no further attempt helps, such as a
-    /// key that is refused: its turn ends with that line.
+    /// Phrases that begin a row of its screen and show an error that no further attempt helps, such as
+    /// a key that is refused: its turn ends with that row. They have to begin with the program's own
+    /// mark in the first column, where it puts nothing that an agent or a tool has written.
     #[serde(default)]
     pub hopeless: Vec<String>,
     /// True if only the line of the cursor asks: it leaves the questions before on its screen.
@@ -270,9 +271,9 @@ impl Pty {
         screen.iter().rev().map(inner).find(|row| row.starts_with(mark))
     }
 
-    /// True if this line of its screen shows an error that no further attempt helps.
-    pub(crate) fn is_hopeless(&self, line: &str) -> bool {
-        phrase::any(&self.hopeless, line)
+    /// True if this row of its screen shows an error that no further attempt helps.
+    pub(crate) fn is_hopeless(&self, row: &str) -> bool {
+        phrase::begins(&self.hopeless, row)
     }
 
     /// True if its screen shows that it waits for a person's answer.

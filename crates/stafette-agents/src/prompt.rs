@@ -62,7 +62,12 @@ pub fn text(job: &Job) -> String {
         let answers: Vec<String> = order.answers.iter().map(answer).collect();
         section(&mut text, "Back since your last turn", &answers.join("\n"));
     }
-    let messages: Vec<String> = order.messages.iter().map(|it| it.told(order.key.run)).collect();
+    let mut messages: Vec<String> =
+        order.messages.iter().map(|it| it.told(order.key.run)).collect();
+    // An earlier delivery of this turn had them.
+    if order.messages.iter().any(|it| it.delivered.is_some() && !it.again) {
+        messages.push("You may have read these before: ignore what you know.".to_owned());
+    }
     section(&mut text, "Messages", &messages.join("\n\n"));
     if order.round > 1 {
         section(&mut text, "Round", &format!("This is round {} of the loop.", order.round));

@@ -195,6 +195,8 @@ pub(crate) struct News {
     pub(crate) heard: u64,
     /// True if its agent has reported the outcome of the turn through another channel.
     pub(crate) told: bool,
+    /// True if its agent was given a message.
+    pub(crate) given: bool,
 }
 
 #[derive(Debug)]
@@ -207,6 +209,8 @@ struct Facts {
     /// True if its agent has reported the outcome of its turn through another channel, and that was
     /// not taken yet.
     told: bool,
+    /// True if its agent was given a message, and that was not taken yet.
+    given: bool,
     /// The last start of the program that has taken an order in.
     worked: Option<u32>,
     /// The session that its program keeps on its own.
@@ -296,6 +300,7 @@ impl Terminal {
             },
             teller,
             told: false,
+            given: false,
             worked: None,
             thread: None,
         };
@@ -524,6 +529,7 @@ impl Terminal {
             status: facts.status.clone(),
             heard: facts.view.heard,
             told: std::mem::take(&mut facts.told),
+            given: std::mem::take(&mut facts.given),
         }
     }
 
@@ -537,7 +543,7 @@ impl Terminal {
         {
             let mut facts = self.board.facts();
             facts.view.next_turn(text);
-            facts.told = false;
+            (facts.told, facts.given) = (false, false);
         }
         self.turn_has_begun();
     }
@@ -569,6 +575,12 @@ impl Terminal {
     /// turn ends as soon as it is quiet.
     pub(crate) fn told(&self) {
         self.board.facts().told = true;
+        self.board.publish();
+    }
+
+    /// Marks that its agent was given a message: it continues, also after a printed answer.
+    pub(crate) fn given(&self) {
+        self.board.facts().given = true;
         self.board.publish();
     }
 

@@ -1,8 +1,10 @@
 //! Reads what a program has used from the files in which it records its sessions, where it does not
 //! report that itself.
 //!
-//! A ledger notes how far each file was read. What was recorded since then belongs to the next turn
-//! that ends, so that nothing is counted twice, and nothing is lost in a crash.
+//! A ledger for each session notes how far its files were read. What was recorded since then belongs to
+//! the next turn that ends in it, so that nothing is counted twice. A turn that is delivered again in
+//! the same session counts what its lost result had counted; what was used in a session that nothing
+//! continues after a crash is not seen.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -14,7 +16,7 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
-use stafette_core::{Unknown, Usage};
+use stafette_core::{TurnKey, Unknown, Usage};
 use tokio::time::{Instant, sleep};
 
 use crate::Job;
@@ -47,15 +49,18 @@ pub(crate) struct Transcript {
     /// The profile of the program, which reads its files by their rules.
     profile: Profile,
     files: Vec<PathBuf>,
-    ledger: PathBuf,
+    /// The folder of the ledgers, one for each session.
+    ledgers: PathBuf,
+    turn: TurnKey,
 }
 
 /// The data that was read of a session.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Ledger {
-    session: String,
     files: BTreeMap<String, Place>,
+    /// The turn that read it last, with what that turn has counted.
+    counted: Option<(TurnKey, Usage)>,
     /// The last items that were counted.
     items: Vec<Item>,
     totals: Totals,
@@ -72,27 +77,28 @@ impl Transcript {
     /// For a job whose profile says where its program records its sessions.
     pub(crate) fn of(job: &Job) -> Option<Self> {
         let environment = process::environment(job);
-        let key = job.order.key;
+        let turn = job.order.key;
         let name = format!("{}.usage", job.order.agent);
-        let ledger = job.scratch.join("sessions").join(key.run.to_string()).join(name);
-        Transcript::new(job.profile.as_ref()?, &environment, ledger)
+        let ledgers = job.scratch.join("sessions").join(turn.run.to_string()).join(name);
+        Transcript::new(job.profile.as_ref()?, &environment, ledgers, turn)
     }
 
     fn new(
         profile: &Profile,
         environment: &[(OsString, OsString)],
-        ledger: PathBuf,
+        ledgers: PathBuf,
+        turn: TurnKey,
     ) -> Option<Self> {
         let Record { files, input_includes_cached, rules } = profile.session.clone()?;
         let totals = profile::Totals { session_tokens: true, session_cost: true };
         let files = files.iter().filter_map(|file| profile::place(file, environment)).collect();
         let profile =
             Profile { stream: Stream { totals, input_includes_cached, rules }, ..profile.clone() };
-        Some(Transcript { profile, files, ledger })
+        Some(Transcript { profile, files, ledgers, turn })
     }
 
-    /// Returns what session `id` has used since the last call. A program may still be recording the
-    /// end of its turn, so it gets a moment.
+    /// Returns what session `id` has used since the last turn. A program may still be recording the end
+    /// of this one, so it gets a moment.
     pub(crate) async fn used(&self, id: &str) -> Usage {
         let patience = Instant::now() + PATIENCE;
         loop {
@@ -106,10 +112,14 @@ impl Transcript {
         }
     }
 
-    /// Reads what was recorded since the last call; `None` if nothing was.
+    /// Reads what was recorded since the last turn; `None` if nothing was.
     fn read(&self, id: &str) -> Option<Usage> {
-        let mut ledger = self.ledger().filter(|ledger| ledger.session == id).unwrap_or_default();
-        id.clone_into(&mut ledger.session);
+        if !is_id(id) {
+            return None;
+        }
+        let path = self.ledgers.join(id);
+        let read = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        let mut ledger: Ledger = read.unwrap_or_default();
         let mut meter = Meter::after(std::mem::take(&mut ledger.items));
         let (mut left, mut missed) = (READ, false);
         for path in self.found(id) {
@@ -132,32 +142,23 @@ impl Transcript {
         let usage = meter.usage(&self.profile, ledger.totals);
         ledger.items = meter.items();
         ledger.totals = meter.totals().map_or(ledger.totals, |totals| totals.max(ledger.totals));
-        if usage.is_some() || missed {
-            self.write(&ledger);
+        let mut usage = match (usage, missed) {
+            (usage, false) => usage?,
+            (usage, true) => Usage { unknown: Unknown::TURN, ..usage.unwrap_or_default() },
+        };
+        // A result of this turn would have ended it, so the last one was lost.
+        let lost = ledger.counted.filter(|(turn, _)| *turn == self.turn);
+        usage += lost.map_or(Usage::default(), |(_, usage)| usage);
+        ledger.counted = Some((self.turn, usage));
+        // If that fails, the next turn has more to pay for.
+        if let Ok(text) = serde_json::to_vec(&ledger) {
+            drop(stafette_disk::replace(&path, text));
         }
-        match (usage, missed) {
-            (usage, false) => usage,
-            (usage, true) => Some(Usage { unknown: Unknown::TURN, ..usage.unwrap_or_default() }),
-        }
-    }
-
-    fn ledger(&self) -> Option<Ledger> {
-        serde_json::from_slice(&fs::read(&self.ledger).ok()?).ok()
-    }
-
-    /// Notes how far the files were read. If that fails, the next turn has more to pay for.
-    fn write(&self, ledger: &Ledger) {
-        if let Ok(text) = serde_json::to_vec(ledger) {
-            drop(stafette_disk::replace(&self.ledger, text));
-        }
+        Some(usage)
     }
 
     /// The files of a session.
     fn found(&self, id: &str) -> Vec<PathBuf> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
-        if id.is_empty() || id.len() > ID || id.starts_with('.') || !id.chars().all(plain) {
-            return Vec::new();
-        }
         let mut left = ENTRIES;
         let mut found = Vec::new();
         for pattern in &self.files {
@@ -168,6 +169,12 @@ impl Transcript {
         found.truncate(FILES);
         found
     }
+}
+
+/// True if this can be the name of a session: it becomes part of paths.
+fn is_id(id: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+    !id.is_empty() && id.len() <= ID && !id.starts_with('.') && id.chars().all(plain)
 }
 
 /// The paths that a pattern stands for.

@@ -1,7 +1,7 @@
 //! Messages to agents. A program asks at each of its steps whether there are any, and confirms those
 //! that it showed to its model: what is not confirmed still waits.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::process::{Pid, test_kill_process};
@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use stafette_agents::profile;
 use stafette_core::run::message::{Message, Way};
+use stafette_core::workflow::Runner;
 use stafette_core::{AgentName, Ignored, Input, MessageId, Party, Reply, Run, RunId, TurnKey};
 
 use crate::{Engine, EngineError, dispatch};
@@ -17,8 +18,8 @@ use crate::{Engine, EngineError, dispatch};
 /// than 10,000 characters.
 const AT_ONCE: usize = 9_500;
 
-/// The messages that a process was given and has not confirmed: no other one is given them while it
-/// lives. A daemon that starts again has forgotten them.
+/// The messages that a process was given: no other one is given them while it lives. A daemon that
+/// starts again has forgotten them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Claims(Arc<Mutex<HashMap<(RunId, MessageId), i32>>>);
 
@@ -29,11 +30,6 @@ impl Claims {
         claims.retain(|_, by| *by != process && is_alive(*by));
         messages
             .retain(|message| *claims.entry((run, message.sent.id)).or_insert(process) == process);
-    }
-
-    fn release(&self, process: i32) {
-        let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        claims.retain(|_, by| *by != process);
     }
 }
 
@@ -79,7 +75,8 @@ impl MessageView {
         let sent = message.sent.clone();
         let over = run.status().is_final();
         let delivery = message.delivered;
-        let at_work = run.outbox().any(|order| order.agent == sent.to);
+        let mut turns = run.outbox().filter(|order| order.agent == sent.to);
+        let at_work = turns.any(|order| !is_closing(run, &sent.to, order.key));
         let (status, receipt) = match delivery {
             Some(delivery) if over || !message.again => {
                 ("delivered", delivery.way.words().to_owned())
@@ -119,6 +116,13 @@ fn has_steps(run: &Run, agent: &AgentName) -> bool {
     let Some(agent) = run.workflow.agents.get(agent) else { return false };
     let profile = agent.profile.as_deref().and_then(|name| dispatch::profile(&run.workflow, name));
     profile.is_some_and(|known| profile::asks_for_messages(&known, agent))
+}
+
+/// True if the turn of an agent in a terminal has its answer: it ends as soon as the program is quiet,
+/// and a message would only have the agent continue in a turn that ends with this answer.
+fn is_closing(run: &Run, agent: &AgentName, turn: TurnKey) -> bool {
+    let agent = run.workflow.agents.get(agent);
+    agent.is_some_and(|agent| agent.runner == Runner::Pty) && run.reported(turn).is_some()
 }
 
 /// A message for the program that asked.
@@ -198,22 +202,34 @@ impl Messages<'_> {
         process: Option<i32>,
     ) -> Result<Vec<WaitingMessage>, EngineError> {
         let (run, agent, turn) = self.engine.sessions().turn(token, process).await?;
-        self.engine.shared().tokens.beat(turn);
+        let process = process.ok_or(EngineError::NotYours)?;
+        let shared = self.engine.shared();
+        shared.tokens.beat(turn);
         let state = self.engine.state(run).await?;
+        if is_closing(&state, &agent, turn) {
+            return Ok(Vec::new());
+        }
         let mut left = AT_ONCE;
         let mut waiting: Vec<_> = state.waiting_messages(&agent).cloned().collect();
         waiting.retain(|message| {
-            let fits = left.checked_sub(message.told(run).len() + 2);
+            let mark = shared.tokens.mark(run, message.sent.id);
+            let fits = left.checked_sub(message.told_as(&mark).len() + 2);
             // Those behind one that does not fit wait as well, so that they stay in order.
             left = fits.unwrap_or(0);
             fits.is_some()
         });
-        let process = process.ok_or(EngineError::NotYours)?;
-        self.engine.shared().claims.claim(run, &mut waiting, process);
-        let shown = |message: Arc<Message>| WaitingMessage {
-            id: message.sent.id,
-            mark: message.mark(run),
-            text: message.told(run),
+        shared.claims.claim(run, &mut waiting, process);
+        // Another process may have confirmed some, and ended, since the state was read.
+        let state = self.engine.state(run).await?;
+        let still: HashSet<_> = state.waiting_messages(&agent).map(|it| it.sent.id).collect();
+        waiting.retain(|message| still.contains(&message.sent.id));
+        if !waiting.is_empty() {
+            shared.terminals.given(run, &agent);
+        }
+        let shown = |message: Arc<Message>| {
+            let (id, mark) = (message.sent.id, shared.tokens.mark(run, message.sent.id));
+            let text = message.told_as(&mark);
+            WaitingMessage { id, mark, text }
         };
         Ok(waiting.into_iter().map(shown).collect())
     }
@@ -231,7 +247,48 @@ impl Messages<'_> {
     ) -> Result<(), EngineError> {
         let (run, _, turn) = self.engine.sessions().turn(token, process).await?;
         self.engine.send(run, Input::Deliver { turn, messages, way }).await?;
-        process.into_iter().for_each(|process| self.engine.shared().claims.release(process));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+
+    use stafette_core::Time;
+    use stafette_core::run::message::MessageSent;
+
+    use super::*;
+
+    fn process() -> (Child, i32) {
+        let child = Command::new("sleep").arg("1000").spawn().expect("a process");
+        let id = child.id().try_into().expect("an id");
+        (child, id)
+    }
+
+    #[test]
+    fn b_30_a_message_belongs_to_the_process_that_took_it_until_that_has_ended() {
+        let (mut first, taker) = process();
+        let (mut second, other) = process();
+        let sent = MessageSent {
+            id: MessageId(1),
+            to: "builder".parse().expect("a name"),
+            from: Party::Human,
+            by: String::new(),
+            text: "hello".into(),
+        };
+        let (sent_at, given_to, delivered) = (Time(0), None, None);
+        let message = Arc::new(Message { sent, sent_at, given_to, delivered, again: false });
+        let (claims, run) = (Claims::default(), RunId(uuid::Uuid::nil()));
+        let claim = |process| {
+            let mut messages = vec![message.clone()];
+            claims.claim(run, &mut messages, process);
+            messages.len()
+        };
+        assert_eq!((claim(taker), claim(other)), (1, 0));
+        assert_eq!(claim(taker), 1, "it asks again");
+        first.kill().and_then(|()| first.wait()).expect("an end");
+        assert_eq!(claim(other), 1);
+        second.kill().and_then(|()| second.wait()).expect("an end");
     }
 }

@@ -10,11 +10,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use stafette_agents::{Pulse, seal};
-use stafette_core::{AgentName, RunId, TurnKey};
+use stafette_core::{AgentName, MessageId, RunId, TurnKey};
 use uuid::Uuid;
 
 /// The prefix of every token, so that one that an agent prints is recognised and not stored.
 const PREFIX: &str = "stt_";
+
+/// The number of digits of a proof that are in the mark of a message: its model has to read them.
+const MARK: usize = 16;
 
 /// The tokens of all active sessions.
 #[derive(Clone, Debug)]
@@ -49,6 +52,13 @@ impl Tokens {
         known.retain(|_, (other, _)| (other.run, other.handoff) != (turn.run, turn.handoff));
         known.insert(token.clone(), (turn, agent.clone()));
         token
+    }
+
+    /// The words that name a message to the agent's program. Nobody knows them before that: a program
+    /// that finds them in its records has shown this message, and not a text of somebody else.
+    pub(crate) fn mark(&self, run: RunId, message: MessageId) -> String {
+        let proof = seal::proof(&self.secret, &format!("message {run}/{message}"));
+        format!("[message {run}/{message} {}]", &proof[..MARK])
     }
 
     /// The token of an agent's session, if it has one.
@@ -118,6 +128,21 @@ mod tests {
         assert_eq!(tokens.owner(&first), None);
         tokens.forget(run);
         assert_eq!(tokens.owner(&second), None);
+    }
+
+    #[test]
+    fn b_30_the_mark_of_a_message_is_a_secret_of_the_project() {
+        let (folder, other) =
+            (tempfile::tempdir().expect("one"), tempfile::tempdir().expect("two"));
+        let mark = |folder: &Path, number| {
+            Tokens::open(folder).mark(RunId(Uuid::nil()), MessageId(number))
+        };
+        let first = mark(folder.path(), 1);
+        assert!(first.starts_with("[message 00000000-0000-0000-0000-000000000000/m1 "), "{first}");
+        assert_eq!(mark(folder.path(), 1), first, "the next daemon knows it");
+        assert_ne!(mark(other.path(), 1), first);
+        let digits = |mark: &str| mark[mark.len() - MARK - 1..].to_owned();
+        assert_ne!(digits(&mark(folder.path(), 2)), digits(&first));
     }
 
     #[test]

@@ -86,31 +86,23 @@ pub(super) fn runs(group: Pid) -> bool {
     Entry::all().any(|entry| entry.group == group.as_raw_pid())
 }
 
-/// The ticks that the processes of a group have worked, with their children that have ended.
+/// The ticks that the processes of a group have worked, each with its children that have ended: those
+/// in the group or session of its leader, and those that have left both but carry its variable.
 #[cfg(target_os = "linux")]
-pub(super) fn worked(group: Pid) -> u64 {
-    let members = Entry::all().filter(|entry| entry.group == group.as_raw_pid());
+pub(super) fn worked(leader: Pid, counts_leader: bool) -> u64 {
+    let leader = leader.as_raw_pid();
+    let carried = given(leader, super::GROUP).map(|group| format!("{}={group}", super::GROUP));
+    let carries = |id| carried.as_deref().is_some_and(|variable| Entry::carries(id, variable));
+    let members = Entry::all().filter(|entry| {
+        let is_near = entry.group == leader || entry.session == leader;
+        (counts_leader || entry.id != leader) && (is_near || carries(entry.id))
+    });
     members.map(|entry| entry.worked).sum()
 }
 
-/// The ticks that the processes of a session have worked, with their children that have ended and
-/// without the leader.
-#[cfg(target_os = "linux")]
-pub(super) fn worked_beside(leader: Pid) -> u64 {
-    let leader = leader.as_raw_pid();
-    let others = Entry::all().filter(|entry| entry.session == leader && entry.id != leader);
-    others.map(|entry| entry.worked).sum()
-}
-
 /// Always none: not known on this system.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn worked_beside(_: Pid) -> u64 {
-    0
-}
-
-/// Always none: not known on this system.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn worked(_: Pid) -> u64 {
+pub(super) fn worked(_: Pid, _: bool) -> u64 {
     0
 }
 
@@ -304,6 +296,26 @@ mod tests {
         };
         assert_eq!(Entry::read(42, stat), Some(entry));
         assert_eq!(Entry::read(42, "42 (torn) S 7"), None);
+    }
+
+    #[test]
+    fn b_02_the_work_of_a_command_in_a_session_of_its_own_counts() {
+        let home = tempfile::tempdir().unwrap();
+        let script = "setsid sh -c 'until [ -e stop ]; do :; done' & cat";
+        let mut leader = std::process::Command::new("sh");
+        leader.args(["-c", script]).current_dir(home.path()).env(super::super::GROUP, "b_02");
+        let mut leader = leader.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let id = Pid::from_raw(leader.id().try_into().unwrap()).unwrap();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        let mut counted = false;
+        while !counted && std::time::Instant::now() < deadline {
+            counted = worked(id, false) > 3;
+            std::thread::yield_now();
+        }
+        std::fs::write(home.path().join("stop"), "").unwrap();
+        drop(leader.stdin.take());
+        leader.wait().unwrap();
+        assert!(counted, "a command under setsid");
     }
 
     #[test]

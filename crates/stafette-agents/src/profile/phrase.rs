@@ -6,6 +6,16 @@ pub(super) fn any(phrases: &[String], text: &str) -> bool {
     phrases.iter().any(|phrase| holds(&text, &plain(phrase)))
 }
 
+/// True if the row begins with one of the phrases.
+pub(super) fn begins(phrases: &[String], row: &str) -> bool {
+    let row = plain(row);
+    phrases.iter().any(|phrase| {
+        let phrase = plain(phrase);
+        let (first, rest) = phrase.split_once('*').unwrap_or((&phrase, ""));
+        row.strip_prefix(first).is_some_and(|row| holds(row, rest))
+    })
+}
+
 /// Lower case, with typographic marks replaced by those of a keyboard: programs often print the
 /// former.
 pub(super) fn plain(text: &str) -> String {
@@ -41,5 +51,9 @@ mod tests {
         assert!(!found("limit*resets", "limit\nresets"));
         assert!(!found("rate limit", "a ratelimit"));
         assert!(!any(&[], "rate limit"));
+        let begins = |phrase: &str, row: &str| begins(&[phrase.to_owned()], row);
+        assert!(begins("✻ 401 *attempt 3/", "✻ 401 no · Attempt 3/10") && begins("■ x", "■ X y"));
+        assert!(!begins("✻ 401 *attempt 3/", "  ✻ 401 no · attempt 3/10"));
+        assert!(!begins("✻ 401 *attempt 3/", "✻ 401 no · attempt 2/10"));
     }
 }

@@ -106,6 +106,40 @@ fn a_command_goes_on_with_a_session_or_starts_a_new_one() {
 }
 
 #[test]
+fn b_23_a_refused_key_is_told_by_the_row_of_the_program_and_by_no_other() {
+    let library = Library::built_in();
+    let is_hopeless = |name: &str, row: &str| {
+        let profile = library.get(name).expect("a built-in profile");
+        profile.pty.as_ref().is_some_and(|pty| pty.is_hopeless(row))
+    };
+    // As Claude Code 2.1.325 and Codex 0.166.0 show it.
+    for (name, row) in [
+        ("claude", "✻ 401 invalid x-api-key · Retrying in 3s · attempt 3/10"),
+        ("claude", "✻ 403 Request not allowed · Retrying in 9s · attempt 4/10"),
+        (
+            "codex",
+            "■ unexpected status 401 Unauthorized: Incorrect API key provided., url: http://x",
+        ),
+    ] {
+        assert!(is_hopeless(name, row), "{row}");
+    }
+    for (name, row) in [
+        ("claude", "✻ API error · Retrying in 1s · attempt 1/10"),
+        ("claude", "✻ 401 invalid x-api-key · Retrying in 1s · attempt 2/10"),
+        ("claude", "✻ 529 overloaded · Retrying in 1s · attempt 3/10"),
+        ("claude", "  ⎿  GET /x 401 Unauthorized, retrying in 2s (attempt 1/3)"),
+        ("claude", "  ⎿  ✻ 401 no · Retrying in 2s · attempt 3/10"),
+        ("claude", "     ✻ 401 no · Retrying in 2s · attempt 3/10"),
+        ("claude", "● ✻ 401 no · Retrying in 2s · attempt 3/10"),
+        ("claude", "     28 +hopeless = [\"✻ 401 *· retrying in *· attempt 3/\"]"),
+        ("codex", "  └ ■ unexpected status 401 Unauthorized"),
+        ("codex", "• ■ unexpected status 401 Unauthorized"),
+    ] {
+        assert!(!is_hopeless(name, row), "{row}");
+    }
+}
+
+#[test]
 fn b_09_the_phrases_of_every_vendor_are_understood() {
     let library = Library::built_in();
     let wall = Wall::new(Time::parse("2026-11-15T11:00:00Z").unwrap(), "UTC");

@@ -1,3 +1,4 @@
+use stafette_core::run::message::{Delivery, Message, Way};
 use stafette_core::wire::frame::{Found, Scanner, Word};
 use stafette_core::wire::phase::PhaseRequest;
 use stafette_core::workflow::{Agent, PromptVia, Runner};
@@ -85,6 +86,22 @@ fn s5_06_a_prompt_says_who_what_why_with_what_and_how_to_end() {
     ] {
         assert!(text.contains(part), "{part}\nis not in\n{text}");
     }
+}
+
+#[test]
+fn b_30_a_turn_that_is_delivered_again_says_that_its_messages_may_be_known() {
+    let mut job = job();
+    let known = "You may have read these before";
+    let mut message: Message = serde_json::from_value(serde_json::json!({
+        "id": "m1", "to": "reviewer", "from": "human", "text": "Use JWT", "sent_at": 0,
+    }))
+    .unwrap();
+    job.order.messages = vec![message.clone().into()];
+    assert!(text(&job).contains("> Use JWT") && !text(&job).contains(known), "{}", text(&job));
+    let (turn, way) = (job.order.key, Way::ToolBoundary);
+    message.delivered = Some(Delivery { turn, way, at: Time(1) });
+    job.order.messages = vec![message.into()];
+    assert!(text(&job).contains(known), "{}", text(&job));
 }
 
 /// A turn of a scout, in a phase.

@@ -1,5 +1,7 @@
 //! One turn in a terminal: typed in, watched, and read from the screen.
 
+mod ready;
+
 use std::time::Duration;
 
 use stafette_core::handoff::Receipt;
@@ -18,7 +20,7 @@ use crate::process::TurnNote;
 use crate::profile::{self, Wall};
 use crate::receipts::Receipts;
 use crate::screen::{Sighting, Tier};
-use crate::terminal::{InputError, State, Terminal};
+use crate::terminal::{InputError, Terminal};
 use crate::transcript::Transcript;
 use crate::{GRACE, HEARTBEAT, HEARTBEAT_GAP, Job, LAST_CALL, Reply, Signal};
 
@@ -81,7 +83,7 @@ pub(super) struct Turn<'a> {
     interrupted: Option<Instant>,
     printed_at: Instant,
     progress: Progress,
-    /// The line that shows an error that no further attempt helps.
+    /// The row that shows an error that no further attempt helps.
     hopeless: Option<String>,
     reported: Option<Instant>,
     /// True if there is output that was not reported.
@@ -264,123 +266,6 @@ impl<'a> Turn<'a> {
         Err(Some(Box::new(Signal::recoverable(message, Usage::default()))))
     }
 
-    /// Waits until the program takes input, over its restarts.
-    async fn await_ready(&mut self) -> Result<(), Early> {
-        let mut late = None;
-        let (quiet, arrival) = (self.terminal.setup().quiet, self.terminal.setup().arrival);
-        // The time since which the screen changes, and at which it is still.
-        let mut moving = Instant::now();
-        let mut still = moving + quiet;
-        loop {
-            let mut waits = None;
-            self.changes.borrow_and_update();
-            if self.expire().await {
-                moving = Instant::now();
-                still = moving + quiet;
-            }
-            let news = self.terminal.news();
-            for sighting in news.frames.iter().filter(|found| found.frame.kind == "ERROR") {
-                self.frame(sighting).await;
-            }
-            self.life = news.status.life;
-            let note = news.status.note.unwrap_or_default();
-            let early = |signal: Signal| Err(Some(Box::new(signal)));
-            match news.status.state {
-                State::Ready | State::Waiting | State::Working | State::NotReady => {
-                    let now = Instant::now();
-                    let late = *late.get_or_insert(now + self.patience());
-                    // One that never stops to change is judged all the same.
-                    let settles = still.min(moving + arrival);
-                    match self.glance() {
-                        // Half of a menu has other options.
-                        Glance::Dialog | Glance::Asks if settles > now => waits = Some(settles),
-                        Glance::Dialog => {
-                            if self.answer_dialog().await {
-                                moving = Instant::now();
-                                still = moving + quiet;
-                                continue;
-                            }
-                            if let Some(end) = self.ask(Doubt::Asks).await {
-                                return early(end);
-                            }
-                        }
-                        // Text typed now would be taken for the answer.
-                        Glance::Asks => {
-                            self.tell_that_it_asks().await;
-                            if let Some(end) = self.ask(Doubt::Asks).await {
-                                return early(end);
-                            }
-                        }
-                        // A screen that still changes may become one that is known.
-                        Glance::Unready | Glance::Busy if late.max(still) > now => {
-                            waits = Some(late.max(still));
-                        }
-                        Glance::Unready => {
-                            self.tell_that_it_is_not_ready().await;
-                            if let Some(end) = self.ask(Doubt::Unknown).await {
-                                return early(end);
-                            }
-                        }
-                        _ if news.status.state == State::NotReady && !self.is_known() => {
-                            self.tell_that_it_is_not_ready().await;
-                            return Ok(());
-                        }
-                        _ => {
-                            self.drop_question().await;
-                            self.goes_on().await;
-                            return Ok(());
-                        }
-                    }
-                }
-                State::Crashed => return early(Signal::fatal(note, Usage::default())),
-                State::Ended => {
-                    return early(Signal::recoverable(LEFT_EARLY, Usage::default()));
-                }
-                State::Starting | State::Restarting => {}
-            }
-            let expires = self.question.as_ref().map(|question| question.until);
-            let waits = waits.into_iter().chain(expires).min();
-            let wait = sleep_until(waits.unwrap_or_else(Instant::now));
-            tokio::select! {
-                changed = self.changes.changed() => {
-                    if changed.is_err() {
-                        return Err(None);
-                    }
-                    let now = Instant::now();
-                    moving = if still <= now { now } else { moving };
-                    still = now + quiet;
-                }
-                Some(reply) = self.answers.recv() => {
-                    if self.reply(&reply).await {
-                        self.goes_on().await;
-                        return Ok(());
-                    }
-                }
-                () = wait, if waits.is_some() => {}
-            }
-        }
-    }
-
-    /// True if the profile describes the screen of a program that takes input.
-    fn is_known(&self) -> bool {
-        let mode = self.job.profile.as_ref().and_then(|profile| profile.pty.as_ref());
-        mode.is_some_and(|mode| !mode.ready.is_empty())
-    }
-
-    fn patience(&self) -> Duration {
-        self.terminal.setup().patience.ready_timeout
-    }
-
-    async fn tell_that_it_is_not_ready(&mut self) {
-        if std::mem::replace(&mut self.late, true) {
-            return;
-        }
-        let code = "AGENT_NOT_READY".to_owned();
-        let waited = self.patience().as_secs_f32();
-        let message = format!("did not say that it takes input within {waited} s");
-        self.link.tell(Signal::Alert { code, message }).await;
-    }
-
     async fn tell_that_it_asks(&mut self) {
         if !self.asked {
             self.asked = true;
@@ -444,7 +329,9 @@ impl<'a> Turn<'a> {
         self.rests = self.interrupted.is_none()
             && self.receipts.has(Receipt::Ingested)
             && Glance::is_at_rest(self.job, self.terminal, self.prompt.as_deref());
-        let profile = self.job.profile.as_ref().filter(|_| self.close == Close::Open)?;
+        // While it works, it may be a tool that prints these words.
+        let may_be_over = self.close == Close::Open && !self.busy;
+        let profile = self.job.profile.as_ref().filter(|_| may_be_over)?;
         let (said, wall) = (self.terminal.lines(SCREEN_LINES), Wall::here());
         let used_up = profile.used_up(&said.join("\n"), &wall)?;
         let line = said.into_iter().find(|line| profile.used_up(line, &wall).is_some());
@@ -489,15 +376,18 @@ impl<'a> Turn<'a> {
             if over.is_some_and(|at| at <= now) {
                 return self.end().await;
             }
-            if let Some(line) = self.hopeless.take() {
+            // A result that waits for quiet counts, whatever the program shows by now.
+            if let Some(row) = self.hopeless.take().filter(|_| self.close == Close::Open) {
                 self.spoiled = true;
-                return Signal::fatal(line, self.used().await);
+                return Signal::fatal(row, self.used().await);
             }
             let stalls = self.progress.at + setup.stall;
             // A program that waits for a person does not stall.
             let may_stall = self.interrupted.is_none() && !self.asked;
             if may_stall && stalls <= now {
-                match self.progress.works(self.terminal.status().pid, setup.stall) {
+                let program = self.terminal.status().pid;
+                let beats = self.job.pulse.has_beaten();
+                match beats || self.progress.works(program, setup.stall) {
                     true => self.progress.mark(),
                     false => self.interrupt().await,
                 }
@@ -554,6 +444,9 @@ impl<'a> Turn<'a> {
         for sighting in &news.frames {
             self.frame(sighting).await;
         }
+        if news.given && self.close != Close::Now {
+            self.close = Close::Open;
+        }
         if news.told && self.close == Close::Open {
             self.close = Close::WhenQuiet { since: Instant::now() };
         }
@@ -583,11 +476,10 @@ impl<'a> Turn<'a> {
         if !self.terminal.draws() {
             return true;
         }
-        let screen = self.terminal.lines(usize::MAX);
         let pty = self.job.profile.as_ref().and_then(|profile| profile.pty.as_ref());
-        let line = screen.iter().find(|line| pty.is_some_and(|pty| pty.is_hopeless(line)));
-        self.hopeless = line.map(|line| line.trim().to_owned());
-        self.progress.sees(&screen)
+        let is_hopeless = |row: &String| pty.is_some_and(|pty| pty.is_hopeless(row));
+        self.hopeless = self.terminal.text().into_iter().find(is_hopeless);
+        self.progress.sees(&self.terminal.lines(usize::MAX))
     }
 
     async fn frame(&mut self, sighting: &Sighting) {

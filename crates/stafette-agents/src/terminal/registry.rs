@@ -112,6 +112,14 @@ impl Terminals {
         }
     }
 
+    /// Marks that an agent was given a message in its turn: a turn that would have ended with what its
+    /// screen shows goes on.
+    pub fn given(&self, run: RunId, agent: &AgentName) {
+        if let Some(terminal) = self.get(run, agent) {
+            terminal.given();
+        }
+    }
+
     /// Summaries of all terminals.
     pub fn list(&self) -> Vec<TerminalInfo> {
         let all = self.all();

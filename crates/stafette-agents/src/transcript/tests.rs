@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::fmt::Write as _;
 use std::os::unix::fs::symlink;
 
@@ -12,6 +13,7 @@ const SESSION: &str = "0a1b2c3d-0000-4000-8000-000000000001";
 struct Home {
     folder: tempfile::TempDir,
     transcript: Transcript,
+    turns: Cell<u32>,
 }
 
 impl Home {
@@ -20,9 +22,9 @@ impl Home {
         let environment = [("HOME".into(), folder.path().into())];
         let library = Library::built_in();
         let profile = library.get(name).expect("a built-in profile");
-        let ledger = folder.path().join("ledger");
-        let transcript = Transcript::new(profile, &environment, ledger).expect("it has files");
-        Home { folder, transcript }
+        let ledgers = folder.path().join("ledgers");
+        let transcript = Transcript::new(profile, &environment, ledgers, turn(0));
+        Home { folder, transcript: transcript.expect("it has files"), turns: Cell::new(0) }
     }
 
     fn claude() -> (Self, PathBuf) {
@@ -37,9 +39,19 @@ impl Home {
         place
     }
 
+    /// What the next turn in the session has used.
     fn read(&self) -> Option<Usage> {
-        self.transcript.read(SESSION)
+        self.read_of(SESSION)
     }
+
+    fn read_of(&self, session: &str) -> Option<Usage> {
+        self.turns.set(self.turns.get() + 1);
+        Transcript { turn: turn(self.turns.get()), ..self.transcript.clone() }.read(session)
+    }
+}
+
+fn turn(number: u32) -> TurnKey {
+    format!("{}/h1/1.{}", uuid::Uuid::nil(), number + 1).parse().expect("a turn")
 }
 
 fn add(place: &Path, text: &str) {
@@ -97,10 +109,36 @@ fn b_05_other_sessions_in_the_same_folder_do_not_count_and_subagents_do() {
     let sub = home.place(&format!(".claude/projects/-work/{SESSION}/subagents/agent-1.jsonl"));
     add(&sub, &message("c", 30, 3));
     assert_eq!(tokens(home.read()), Some(44));
-    assert_eq!(tokens(home.transcript.read(&other)), Some(501));
+    assert_eq!(tokens(home.read_of(&other)), Some(501));
     for id in ["", "..", "*", "../x", "a/b"] {
-        assert_eq!(home.transcript.found(id), Vec::<PathBuf>::new(), "{id}");
+        assert!(!is_id(id) && home.read_of(id).is_none(), "{id}");
     }
+}
+
+#[test]
+fn b_05_turns_that_alternate_between_two_sessions_pay_each_message_once() {
+    let (home, first) = Home::claude();
+    let other = SESSION.replace("0001", "0002");
+    let second = first.with_file_name(format!("{other}.jsonl"));
+    add(&first, &message("a", 10, 1));
+    add(&second, &message("b", 20, 2));
+    assert_eq!(tokens(home.read()), Some(11));
+    assert_eq!(tokens(home.read_of(&other)), Some(22));
+    add(&first, &message("c", 30, 3));
+    assert_eq!(tokens(home.read()), Some(33));
+    assert_eq!(home.read_of(&other), None, "nothing was added");
+}
+
+#[test]
+fn b_05_a_turn_that_is_delivered_again_has_used_what_its_lost_result_had_counted() {
+    let (home, place) = Home::claude();
+    add(&place, &message("a", 10, 1));
+    assert_eq!(tokens(home.transcript.read(SESSION)), Some(11));
+    // The daemon died before it had stored that.
+    add(&place, &message("b", 20, 2));
+    assert_eq!(tokens(home.transcript.read(SESSION)), Some(33));
+    add(&place, &message("c", 30, 3));
+    assert_eq!(tokens(home.read()), Some(33), "the next turn");
 }
 
 #[test]

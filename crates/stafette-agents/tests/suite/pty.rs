@@ -224,6 +224,22 @@ async fn b_02_an_agent_that_stays_silent_is_not_reported_alive_and_loses_its_tur
 }
 
 #[tokio::test]
+async fn b_02_an_agent_that_speaks_by_its_own_channel_does_not_stall() {
+    let world = World::new();
+    let setup = Setup { stall: Duration::from_secs(2), ..quick() };
+    let terminals = Terminals::new().with_setup(setup);
+    let script = "echo hi; hear; sleep 3; echo '<<<ODEI:RESULT:fine>>>'; sleep 1000";
+    let job = shell(&world, script);
+    job.pulse.beat();
+    let heard = run(job, &terminals).await;
+    let is_alert = |signal: &Signal| matches!(signal, Signal::Alert { .. });
+    assert!(!heard.iter().any(is_alert), "{heard:?}");
+    let Some(Signal::Finished(result)) = heard.last() else { panic!("{heard:?}") };
+    assert_eq!(result.response.summary, "fine");
+    terminals.end_all().await;
+}
+
+#[tokio::test]
 async fn b_06_an_order_that_does_not_show_up_is_not_sent_off() {
     let world = World::new();
     // Long enough for the program to write down what was typed before it is ended.
@@ -378,6 +394,32 @@ async fn b_07_what_is_told_by_another_channel_ends_the_turn_when_it_is_quiet() {
     terminals.end_all().await;
 }
 
+#[tokio::test]
+async fn b_30_a_turn_whose_agent_is_given_a_message_after_its_answer_goes_on() {
+    let world = World::new();
+    let setup = Setup { quiet: Duration::from_secs(2), unquiet: Duration::from_secs(2), ..quick() };
+    let terminals = Terminals::new().with_setup(setup);
+    let script = "echo hi; hear; echo '<<<ODEI:RESULT:early>>>'; \
+                  until [ -e given ]; do sleep 0.1; done; sleep 3; \
+                  echo '<<<ODEI:RESULT:late>>>'; sleep 1000";
+    let job = shell(&world, script);
+    let (run, agent) = (job.order.key.run, job.order.agent.clone());
+    let mut session = start_in(job, &terminals);
+    let answered = Signal::Receipt(Receipt::Acknowledged);
+    while next(&mut session.signals).await.expect("an answer") != answered {}
+    terminals.given(run, &agent);
+    fs::write(world.work().join("given"), "").unwrap();
+    let result = loop {
+        match next(&mut session.signals).await {
+            Some(Signal::Finished(result)) => break result,
+            Some(Signal::Alive { .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(result.response.summary, "late");
+    terminals.end_all().await;
+}
+
 fn profiled(world: &World, script: &str) -> Job {
     let profile = r#"
         name = "odd"
@@ -506,6 +548,72 @@ async fn b_09_a_quota_that_shows_on_the_screen_parks_the_work() {
     assert!(failure.message.contains("weekly limit"), "{}", failure.message);
     terminals.end_all().await;
     assert!(world.is_clean());
+}
+
+#[tokio::test]
+async fn b_09_a_quota_that_a_tool_prints_while_the_agent_works_parks_nothing() {
+    let world = World::new();
+    let terminals = Terminals::new().with_setup(quick());
+    let script = "printf 'odd> '; hear; printf '\\033[H\\033[2J'; \
+                  echo \"> You've hit your weekly limit.\"; echo 'esc to interrupt'; sleep 2; \
+                  printf '\\033[H\\033[2J<<<ODEI:RESULT:fine>>>\\n\\nodd> '; sleep 1000";
+    let mut job = profiled(&world, script);
+    let pty = job.profile.as_mut().and_then(|profile| profile.pty.as_mut());
+    pty.unwrap().busy = vec!["esc to interrupt".into()];
+    assert_eq!(finished(job, &terminals).await.response.summary, "fine");
+    terminals.end_all().await;
+}
+
+/// A program that draws this after it has got its order.
+fn drawing(world: &World, rows: &str) -> Job {
+    let profile = r#"
+        name = "odd"
+        title = "an agent that tries again"
+        detect = { program = "sh" }
+        [pty]
+        command = ["sh"]
+        ready = ["odd> "]
+        hopeless = ["✻ 401 *attempt 3/"]
+    "#;
+    let script = format!(
+        "printf 'odd> '; hear; printf '\\033[H\\033[2J'; cat <<'END'\n{rows}\nEND\nsleep 1000"
+    );
+    let mut job = shell(world, &script);
+    job.profile = Some(Profile::parse(profile).unwrap());
+    job.agent.profile = Some("odd".into());
+    job
+}
+
+#[tokio::test]
+async fn b_23_a_key_that_is_refused_again_and_again_ends_the_turn() {
+    let world = World::new();
+    let terminals = Terminals::new().with_setup(quick());
+    let row = "✻ 401 invalid x-api-key · Retrying in 3s · attempt 3/10";
+    let failure = failed(drawing(&world, &format!("● Hello\n\n{row}")), &terminals).await;
+    assert_eq!((failure.kind, failure.message.as_str()), (FailureKind::Fatal, row));
+    assert!(terminals.list().is_empty(), "it would only try again");
+    assert!(world.is_clean());
+}
+
+#[tokio::test]
+async fn b_23_what_a_tool_prints_about_a_refused_key_ends_no_turn() {
+    let world = World::new();
+    let terminals = Terminals::new().with_setup(quick());
+    let rows = "✻ 401 invalid x-api-key · Retrying in 1s · attempt 2/10\n\
+                ● GET /x 401 Unauthorized, retrying in 2s (attempt 3/3)\n  \
+                ⎿  ✻ 401 Unauthorized, retrying in 2s (attempt 3/3)\n     \
+                ✻ 401 Unauthorized, retrying in 2s (attempt 3/3)\n\n<<<ODEI:RESULT:fine>>>";
+    assert_eq!(finished(drawing(&world, rows), &terminals).await.response.summary, "fine");
+    terminals.end_all().await;
+}
+
+#[tokio::test]
+async fn b_23_a_result_that_waits_for_quiet_outlives_a_key_that_is_refused_after_it() {
+    let world = World::new();
+    let terminals = Terminals::new().with_setup(quick());
+    let rows = "<<<ODEI:RESULT:fine>>>\n\n✻ 401 expired · Retrying in 3s · attempt 3/10";
+    assert_eq!(finished(drawing(&world, rows), &terminals).await.response.summary, "fine");
+    terminals.end_all().await;
 }
 
 #[tokio::test]

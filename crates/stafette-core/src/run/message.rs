@@ -14,10 +14,13 @@ use crate::{AgentName, Event, Ignored, MessageId, Party, Reply, RunId, Time, Tur
 /// The largest text of a message, in bytes. More would not fit into what programs take from a hook.
 pub const MAX_TEXT: usize = 8 * 1024;
 
-/// The number of messages that a run keeps, and the total length of their texts in bytes. Those that
-/// still have to reach their agent are never dropped; the log has them all.
+/// The longest name of a person, in bytes; the rest is cut off.
+const MAX_NAME: usize = 200;
+
+/// The number of messages that a run keeps, and the total length of their texts and names in bytes. Those
+/// that still have to reach their agent are never dropped; the log has them all.
 const KEPT: usize = 256;
-const KEPT_BYTES: usize = 512 * 1024;
+const KEPT_BYTES: usize = 520 * 1024;
 
 /// A message was sent to an agent.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -111,28 +114,27 @@ pub struct Delivery {
 }
 
 impl Message {
-    /// Returns the line that names the message, and nothing else does: by it an agent, and its own
-    /// records, know it again.
-    #[must_use]
-    pub fn mark(&self, run: RunId) -> String {
-        format!("[message {run}/{}]", self.sent.id)
-    }
-
-    /// Returns the message as its agent reads it. Each line of the text is quoted, so that none can
-    /// pose as another message or as somebody else's.
+    /// Returns the message as its agent reads it.
     #[must_use]
     pub fn told(&self, run: RunId) -> String {
+        self.told_as(&format!("[message {run}/{}]", self.sent.id))
+    }
+
+    /// Returns the message as its agent reads it, named by a mark. Each line of the text is quoted, so
+    /// that none can pose as another message or as somebody else's.
+    #[must_use]
+    pub fn told_as(&self, mark: &str) -> String {
         let from = match &self.sent.from {
             Party::Human if self.sent.by.is_empty() => "a person".to_owned(),
             Party::Human => format!("a person, {}", self.sent.by),
             agent => format!("the agent {agent}, not from a person"),
         };
-        let again = match self.delivered {
-            Some(_) => " (sent again, because that turn failed; ignore it if you know it)",
-            None => "",
+        let again = match self.again {
+            true => " (sent again, because that turn failed; ignore it if you know it)",
+            false => "",
         };
         let text = self.sent.text.replace('\n', "\n> ");
-        format!("{} from {from}, {}{again}:\n> {text}", self.mark(run), self.sent_at)
+        format!("{mark} from {from}, {}{again}:\n> {text}", self.sent_at)
     }
 
     /// True if it still has to reach its agent.
@@ -192,12 +194,12 @@ impl Mailbox {
     /// Returns the messages to drop so that another one has room; `None` if there is none.
     fn surplus(&self, more: usize, holds: impl Fn(&Message) -> bool) -> Option<Vec<MessageId>> {
         let mut count = self.messages.len() + 1;
-        let mut bytes = self.messages.values().map(|it| it.sent.text.len()).sum::<usize>() + more;
+        let mut bytes = self.messages.values().map(|it| it.sent.bytes()).sum::<usize>() + more;
         let mut dropped = Vec::new();
         let mut settled = self.messages.values().filter(|message| !holds(message));
         while count > KEPT || bytes > KEPT_BYTES {
             let oldest = settled.next()?;
-            (count, bytes) = (count - 1, bytes - oldest.sent.text.len());
+            (count, bytes) = (count - 1, bytes - oldest.sent.bytes());
             dropped.push(oldest.sent.id);
         }
         Some(dropped)
@@ -223,8 +225,8 @@ impl Run {
         message.is_open() || message.delivered.is_some_and(|it| self.is_current(it.turn))
     }
 
-    fn room_for(&self, text: &str) -> Option<Vec<MessageId>> {
-        self.mail.surplus(text.len(), |message| self.holds(message))
+    fn room_for(&self, sent: &MessageSent) -> Option<Vec<MessageId>> {
+        self.mail.surplus(sent.bytes(), |message| self.holds(message))
     }
 }
 
@@ -251,13 +253,14 @@ pub(super) fn send(draft: &mut Draft, to: AgentName, from: Party, by: String, te
         let fix = "write it to a file that the agent can read, and send its name";
         return unfit(format!("it has {length} bytes, the limit is {MAX_TEXT}: {fix}"));
     }
-    let Some(forgets) = draft.run.room_for(text) else {
-        return Reply::Ignored(Ignored::NoRoom);
-    };
-    let by =
-        if from == Party::Human { Clean::from(by).on_one_line().into() } else { String::new() };
+    let mut by: String = Clean::from(by).on_one_line().into();
+    by.truncate(if from == Party::Human { by.floor_char_boundary(MAX_NAME) } else { 0 });
     let id = MessageId(draft.run.mail.count + 1);
-    let sent = MessageSent { id, to, from, by, text: text.to_owned(), forgets: Some(forgets) };
+    let mut sent = MessageSent { id, to, from, by, text: text.to_owned(), forgets: None };
+    sent.forgets = draft.run.room_for(&sent);
+    if sent.forgets.is_none() {
+        return Reply::Ignored(Ignored::NoRoom);
+    }
     draft.record(Event::MessageSent(Box::new(sent)));
     Reply::Sent { message: id }
 }
@@ -277,6 +280,8 @@ pub(super) fn deliver(
     let all = &draft.run.mail.messages;
     let is_its = |message: &Message| agent.as_ref() == Some(&Party::from(&message.sent.to));
     messages.retain(|id| all.get(id).is_some_and(|it| it.is_open() && is_its(it)));
+    messages.sort_unstable();
+    messages.dedup();
     if !messages.is_empty() {
         draft.record(Event::MessageDelivered(MessageDelivered { turn, messages, way }));
     }
@@ -314,8 +319,13 @@ pub(super) fn end(draft: &mut Draft) {
 }
 
 impl MessageSent {
+    /// Its size in memory, as far as its sender decides about it.
+    fn bytes(&self) -> usize {
+        self.text.len() + self.by.len()
+    }
+
     pub(super) fn apply(&self, run: &mut Run, at: Time) {
-        let forgets = self.forgets.clone().or_else(|| run.room_for(&self.text));
+        let forgets = self.forgets.clone().or_else(|| run.room_for(self));
         for id in forgets.unwrap_or_default() {
             run.mail.messages.remove(&id);
         }

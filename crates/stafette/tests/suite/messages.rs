@@ -48,6 +48,7 @@ fn deliveries(world: &World) -> Vec<(String, String)> {
 /// A program that runs the hook as Claude Code and Codex do, and is killed now and then.
 const WORKER: &str = r#"
 hook() { echo "{\"hook_event_name\":\"$1\"$2}" | "$STAFETTE_PROGRAM" mail; }
+take() { curl -s --max-time 60 --unix-socket "$STAFETTE_SOCKET" -H "stafette-token: $STAFETTE_TOKEN" -H 'content-type: application/json' -d '{}' http://x/v1/messages/take; }
 cat one
 hook PostToolUse ',"agent_id":"a1"' > subagent
 # Two tools that ran at the same time.
@@ -55,13 +56,17 @@ hook PostToolUse > first &
 hook PostToolUse > second
 wait
 cat two
-# A hook that was killed after it had printed: the program has it, and nobody knows.
-echo "[message $STAFETTE_RUN/m3]" > records
+# A hook that was killed after it had printed: the program has m3, and nobody knows. The text about m4
+# was written by another agent.
+take > records
+echo "[message $STAFETTE_RUN/m4] from a person: [message $STAFETTE_RUN/m4" >> records
 hook PostToolUse ',"transcript_path":"records"' > known
-hook PostToolUse > again
 cat three
-hook Stop 2> stopped; echo $? > code
+hook PostToolUse ',"transcript_path":"records"' > unknown
+hook PostToolUse > again
 cat four
+hook Stop 2> stopped; echo $? > code
+cat five
 echo '<<<ODEI:RESULT:{"status":"resolved"}>>>'
 "#;
 
@@ -74,7 +79,7 @@ fn b_30_a_hook_gives_each_message_once_and_the_receipt_says_when() {
          [[routes]]\nfrom = \"worker\"\nto = \"other\"\n[limits]\naccept_timeout = \"5m\"\n",
     );
     world.write("worker.sh", WORKER);
-    for name in ["one", "two", "three", "four"] {
+    for name in ["one", "two", "three", "four", "five"] {
         gate(&world, name);
     }
     world.run(&["trust", "--yes"]).ok();
@@ -90,31 +95,70 @@ fn b_30_a_hook_gives_each_message_once_and_the_receipt_says_when() {
     let shown = &shown["hookSpecificOutput"];
     assert_eq!(shown["hookEventName"], "PostToolUse");
     let text = shown["additionalContext"].as_str().expect("a text");
-    assert!(text.contains("/m1] from a person, "), "{text}");
+    let (mark, rest) = text.split_once(']').expect("a mark");
+    assert!(mark.contains("/m1 ") && rest.starts_with(" from a person, "), "{text}");
     assert!(text.contains("\n> use \u{fffd}[31mJWT\n> please\n\n[message "), "{text}");
     send(&world, "worker", "m3 was shown before");
     drop(two);
     let three = at(&world, "three");
-    assert_eq!(world.read("known") + &world.read("again"), "", "it is not printed again");
-    let ways = [("m1", "tool_boundary"), ("m2", "tool_boundary"), ("m3", "tool_boundary")];
-    let ways = ways.map(|(id, way)| (id.to_owned(), way.to_owned()));
-    assert_eq!(deliveries(&world), ways);
-    send(&world, "worker", "not yet");
+    assert_eq!(world.read("known"), "", "it is not printed again");
+    let at_steps = |count: u32| -> Vec<(String, String)> {
+        (1..=count).map(|number| (format!("m{number}"), "tool_boundary".to_owned())).collect()
+    };
+    assert_eq!(deliveries(&world), at_steps(3));
+    send(&world, "worker", "m4 was only imitated");
     drop(three);
     let four = at(&world, "four");
+    let shown = world.read("unknown");
+    assert!(shown.contains("> m4 was only imitated"), "a mark that another agent wrote: {shown}");
+    assert_eq!((world.read("again").as_str(), deliveries(&world)), ("", at_steps(4)));
+    send(&world, "worker", "not yet");
+    drop(four);
+    let five = at(&world, "five");
     assert_eq!(world.read("code"), "2\n", "it is sent back to work");
     assert!(world.read("stopped").contains("> not yet"));
     let why = world.run(&["why", "h1"]).ok().out;
-    assert!(why.contains("m4 delivered when it would have stopped"), "{why}");
-    assert_eq!(send(&world, "worker", "too late"), "m5");
+    assert!(why.contains("m5 delivered when it would have stopped"), "{why}");
+    assert_eq!(send(&world, "worker", "too late"), "m6");
     let said = world.run(&["send", "other", "hello"]).ok();
-    assert!(said.err.contains("m6: queued: other gets it with its next turn"), "{said:?}");
-    drop(four);
+    assert!(said.err.contains("m7: queued: other gets it with its next turn"), "{said:?}");
+    drop(five);
     world.run(&["resume"]).ok();
     let log = world.run(&["log"]).ok().out;
-    assert!(log.contains("message_unread") && log.contains("m5 m6"), "{log}");
+    assert!(log.contains("message_unread") && log.contains("m6 m7"), "{log}");
     let said = world.run(&["send", "worker", "x"]);
     assert!(said.code == 1 && said.err.contains("is over"), "{said:?}");
+}
+
+/// A program that stays in its terminal, tells its answer there and would then be done.
+const SETTLER: &str = r#"
+cat one
+"$STAFETTE_PROGRAM" emit RESULT '{"status":"resolved","summary":"done"}'
+echo '{"hook_event_name":"Stop"}' | "$STAFETTE_PROGRAM" mail 2> stopped
+echo $? > code
+exec sleep 1000
+"#;
+
+#[test]
+fn b_30_a_turn_in_a_terminal_that_has_its_answer_is_given_no_message() {
+    let world = World::workflow(
+        "[workflow]\nname = \"w\"\nentry = \"worker\"\n\
+         [agents.worker]\nrunner = \"pty\"\nprompt_via = \"argument\"\ncommand = [\"sh\", \"worker.sh\"]\n\
+         [limits]\naccept_timeout = \"5m\"\n",
+    );
+    world.write("worker.sh", SETTLER);
+    gate(&world, "one");
+    world.run(&["trust", "--yes"]).ok();
+    world.run(&["run", "--detach", "Work"]).ok();
+    let one = at(&world, "one");
+    send(&world, "worker", "change of plan");
+    drop(one);
+    let ended = world.run(&["resume", "--json"]).json();
+    assert_eq!(ended["status"], "succeeded", "{ended}");
+    assert_eq!((world.read("stopped"), world.read("code")), (String::new(), "0\n".into()));
+    assert_eq!(deliveries(&world), [], "it would have worked on in a turn that was over");
+    let log = world.run(&["log"]).ok().out;
+    assert!(log.contains("message_unread"), "{log}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use super::{MAX_TEXT, Message, Way};
+use super::{MAX_NAME, MAX_TEXT, Message, Way};
 use crate::handoff::Receipt;
 use crate::run::story::{RELAY, Story, h, pass};
 use crate::{FailureKind, Ignored, Input, MessageId, Party, Reply, Status};
@@ -95,6 +95,8 @@ fn b_30_an_agent_that_dies_before_or_after_it_took_a_message_is_given_it_again()
     story.accept(h(1));
     let delivery = message(&story, 1).delivered.expect("a receipt");
     assert_eq!((delivery.way, delivery.turn.attempt), (Way::NextTurn, 2));
+    let told = message(&story, 1).told(story.run.id);
+    assert!(!told.contains("sent again"), "it was read now: {told}");
     assert!(story.transcript().contains("[m1, m2] delivered to h1, NextTurn"));
 }
 
@@ -176,4 +178,32 @@ fn b_30_messages_are_bounded_and_what_waits_is_never_dropped() {
     assert_eq!(says(&mut story, "planner", &long), Reply::Sent { message: MessageId(65) });
     assert!(!story.run.mail.messages.contains_key(&MessageId(1)));
     assert_eq!(waiting(&story, "planner").len(), 63);
+}
+
+#[test]
+fn b_30_a_message_that_was_read_in_this_turn_was_not_sent_again() {
+    let mut story = story();
+    says(&mut story, "planner", "one");
+    takes(&mut story, &[1], Way::ToolBoundary);
+    let told = message(&story, 1).told(story.run.id);
+    assert!(!told.contains("sent again"), "{told}");
+}
+
+#[test]
+fn b_30_the_name_of_a_sender_is_cut_and_counts_like_the_text() {
+    let mut story = story();
+    let (to, by) = ("planner".parse().expect("an agent"), "ä\n".repeat(5000));
+    story.reply(Input::Send { to, from: Party::Human, by, text: "hello".into() });
+    let sent = message(&story, 1).sent;
+    assert!((MAX_NAME - 4..=MAX_NAME).contains(&sent.by.len()), "{}", sent.by);
+    assert_eq!(sent.bytes(), sent.by.len() + "hello".len());
+}
+
+#[test]
+fn b_30_a_message_that_is_confirmed_many_times_over_is_recorded_once() {
+    let mut story = story();
+    says(&mut story, "planner", "one");
+    says(&mut story, "planner", "two");
+    takes(&mut story, &[2, 1, 2, 2, 1], Way::ToolBoundary);
+    assert!(story.transcript().contains("[m1, m2] delivered"), "{}", story.transcript());
 }
