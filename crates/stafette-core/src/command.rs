@@ -3,6 +3,8 @@
 //! It reads more than a shell would run: every folder that a command changes to counts for every
 //! path after it, and a text with spaces may be another command. What exists is found by the caller.
 
+pub mod environment;
+
 use std::collections::BTreeSet;
 
 /// The programs that run the files among their arguments, or the command after them.

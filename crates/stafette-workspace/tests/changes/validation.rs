@@ -98,6 +98,25 @@ async fn b_17_the_command_sees_harmless_variables_and_those_that_it_names() {
 }
 
 #[tokio::test]
+async fn b_17_a_command_that_lacks_a_variable_is_told_where_to_name_it() {
+    let world = World::new();
+    for (script, hint) in [
+        ("no-such-program", "those that `[changes] env` names"),
+        ("echo error: CARGO_MANIFEST_DIR is not set; exit 1", "see CARGO_MANIFEST_DIR: name them"),
+    ] {
+        let change = world.propose_everything().await;
+        let report = world.changes().apply(change.id, &validated(script)).await.expect("tried");
+        let why = &report.rolled_back[0].why;
+        assert!(why.contains(hint), "{why}");
+        let reason = world.changes().get(change.id).expect("there").failure.expect("a reason");
+        assert!(reason.contains("[changes] env"), "{reason}");
+    }
+    let change = world.propose_everything().await;
+    let report = world.changes().apply(change.id, &validated("exit 1")).await.expect("tried");
+    assert!(!report.rolled_back[0].why.contains("env"), "{:?}", report.rolled_back);
+}
+
+#[tokio::test]
 async fn s4_06_a_command_that_changes_the_files_itself_is_told() {
     let world = World::new();
     let (before, was) = (world.tree(), world.identities());
