@@ -18,6 +18,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::process::{
     Pid, Signal as Posix, getpgrp, kill_process, kill_process_group, test_kill_process_group,
 };
+use stafette_core::command::environment as variables;
 use stafette_core::run::session::SessionState;
 use stafette_core::{AgentName, Failure, FailureKind, TurnKey, Usage};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
@@ -27,12 +28,6 @@ use crate::terminal::Thread;
 use crate::tty::ProgramSide;
 use crate::{GRACE, Job, Signal, Survivors};
 use mark::Mark;
-
-/// Environment variables that every agent may see.
-const HARMLESS: [&str; 7] = ["PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "SHELL"];
-
-/// Prefixes of environment variables that every agent may see.
-const HARMLESS_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
 
 /// The variable that carries the idempotency key of the turn.
 pub(crate) const KEY: &str = "STAFETTE_KEY";
@@ -537,14 +532,11 @@ pub(crate) fn describe(status: ExitStatus) -> String {
 /// The environment of an agent.
 pub(crate) fn environment(job: &Job) -> Vec<(OsString, OsString)> {
     let profile = job.profile.as_ref();
-    let allowed = |name: &str| {
-        HARMLESS.contains(&name)
-            || HARMLESS_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-            || job.agent.env.iter().any(|allowed| allowed == name)
+    let is_named = |name: &str| {
+        job.agent.env.iter().any(|allowed| allowed == name)
             || profile.is_some_and(|profile| profile.env.pass.iter().any(|pass| pass == name))
     };
-    let mut seen: Vec<(OsString, OsString)> =
-        std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(allowed)).collect();
+    let mut seen = variables::seen(std::env::vars_os(), is_named);
     if let Some(profile) = profile {
         let set = profile.variables(job.agent.runner);
         seen.extend(set.map(|(name, value)| (name.into(), value.into())));

@@ -3,6 +3,8 @@
 //! It reads more than a shell would run: every folder that a command changes to counts for every
 //! path after it, and a text with spaces may be another command. What exists is found by the caller.
 
+pub mod environment;
+
 use std::collections::BTreeSet;
 
 /// The programs that run the files among their arguments, or the command after them.
@@ -29,6 +31,52 @@ const READERS: [&str; 15] = [
 /// Programs that look a name up: it can be that of a folder, or of a file without its ending.
 const INTERPRETERS: [&str; 10] =
     ["node", "deno", "bun", "ruby", "perl", "php", "lua", "java", "tsx", "ts-node"];
+
+/// Words of bun and deno that say what to do, and name no file. A script is named only after the first
+/// three.
+const SUBCOMMANDS: [&str; 38] = [
+    "run",
+    "serve",
+    "compile",
+    "add",
+    "audit",
+    "bench",
+    "build",
+    "cache",
+    "check",
+    "ci",
+    "completions",
+    "coverage",
+    "create",
+    "doc",
+    "eval",
+    "exec",
+    "fmt",
+    "i",
+    "info",
+    "init",
+    "install",
+    "jupyter",
+    "link",
+    "lint",
+    "lsp",
+    "outdated",
+    "patch",
+    "pm",
+    "publish",
+    "remove",
+    "repl",
+    "task",
+    "test",
+    "types",
+    "uninstall",
+    "update",
+    "upgrade",
+    "x",
+];
+
+/// How many of the subcommands take the name of a script.
+const STARTING_SCRIPTS: usize = 3;
 
 /// Variables that name a file which programs run, or hold a command.
 const STARTING: [&str; 9] = [
@@ -188,6 +236,7 @@ impl Mentions {
         let mut before = "";
         let is_python = name.starts_with("python");
         let mut looks_up = is_python || INTERPRETERS.contains(&&*name);
+        let has_subcommands = matches!(&*name, "bun" | "deno");
         // Its own folder has other names there.
         let is_hidden = |word: &Word| word.text.starts_with("/proc/");
         self.runs_computed |=
@@ -205,6 +254,14 @@ impl Mentions {
                 self.add(&format!("{path}/__main__.py"), &folders, Role::Runs, outer, false);
                 let package = path.split('/').next().unwrap_or_default();
                 self.add(package, &folders, Role::Runs, outer, false);
+            }
+            let subcommand = SUBCOMMANDS.iter().position(|it| has_subcommands && *it == word.text);
+            if let Some(place) = subcommand.filter(|_| looks_up) {
+                self.looks_up = false;
+                self.argument(word, &folders, role, outer);
+                // After an option, it can also be the value of that.
+                looks_up = place < STARTING_SCRIPTS || before.starts_with('-');
+                continue;
             }
             // What follows the name of a script is the script's.
             let ends = !before.starts_with('-') || is_python && before.ends_with(['m', 'c']);

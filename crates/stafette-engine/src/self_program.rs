@@ -10,9 +10,9 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use stafette_agents::end_left_behind;
 use stafette_core::change::{ChangeId, ChangeRules};
+use stafette_core::command::environment;
 use stafette_core::redact::Redactor;
 use stafette_core::team::order::WorkKey;
-use stafette_core::workflow::hooks::is_passed;
 use stafette_core::workflow::own::Own;
 use stafette_workspace::{Changes, Renewal, RenewalError, Renewals, Stage};
 use tokio::process::{Child, Command};
@@ -23,9 +23,6 @@ use crate::{Engine, crash};
 
 /// The variable that the program and all its descendants carry: it names the project.
 const MARK: &str = "STAFETTE_OWN_PROGRAM_OF";
-
-/// The prefix of Stafette's own environment variables.
-const OURS: &str = "STAFETTE_";
 
 /// The time a program has to exit after it is asked to.
 const GRACE: Duration = Duration::from_secs(5);
@@ -57,10 +54,10 @@ impl ManagedProgram {
         let named = path.components().count() == 1;
         let program_path = if named { path.to_owned() } else { project.join(path) };
         let mut command = Command::new(program_path);
-        let is_wanted = |name: &str| !name.starts_with(OURS) && is_passed(name, &own.env);
-        let wanted = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_wanted));
+        let is_named = |name: &str| own.env.iter().any(|it| it == name);
+        let seen = environment::seen(std::env::vars_os(), is_named);
         command.args(arguments).current_dir(project).stdin(Stdio::null());
-        command.env_clear().envs(wanted).env(MARK, project);
+        command.env_clear().envs(seen).env(MARK, project);
         command.stdout(output.try_clone().map_err(failed)?).stderr(output);
         command.process_group(0).kill_on_drop(true);
         let mut child = command.spawn().map_err(failed)?;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
-use stafette_core::workflow::hooks::{Hook, is_passed};
+use stafette_core::command::environment;
+use stafette_core::workflow::hooks::Hook;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
@@ -50,7 +51,8 @@ pub(crate) async fn run(hook: &Hook, folder: &Path, input: &Value) -> Outcome {
     };
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).env_clear().kill_on_drop(true).process_group(0);
-    command.envs(std::env::vars().filter(|(name, _)| is_passed(name, &hook.env)));
+    let is_named = |name: &str| hook.env.iter().any(|it| it == name);
+    command.envs(environment::seen(std::env::vars_os(), is_named));
     command.env("STAFETTE_HOOK", &hook.on);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = match command.spawn() {

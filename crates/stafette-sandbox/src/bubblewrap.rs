@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::Policy;
 use crate::view::{self, Step};
+use crate::{Pin, Policy};
 
 /// Returns the path of bubblewrap, if it is installed and works here.
 pub fn find_bubblewrap() -> Option<PathBuf> {
@@ -19,9 +19,15 @@ pub fn find_bubblewrap() -> Option<PathBuf> {
     probe.output().is_ok_and(|output| output.status.success()).then_some(program)
 }
 
-/// Returns the arguments with which only what the policy grants is visible; `also` is what the
-/// launcher itself needs to see.
-pub(crate) fn arguments(policy: &Policy, also: &[&Path], folder: Option<&Path>) -> Vec<OsString> {
+/// Returns the arguments with which only what the policy grants is visible, and the pins stay in their
+/// places; `also` is what the launcher itself needs to see. Bubblewrap takes what it pins from the file
+/// system outside: the launcher checks what has come of that.
+pub(crate) fn arguments(
+    policy: &Policy,
+    pins: &[Pin],
+    also: &[&Path],
+    folder: Option<&Path>,
+) -> Vec<OsString> {
     let mut all: Vec<OsString> =
         ["--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
             .map(OsString::from)
@@ -30,11 +36,13 @@ pub(crate) fn arguments(policy: &Policy, also: &[&Path], folder: Option<&Path>) 
         all.push(option.into());
         all.extend(paths.iter().map(|path| path.as_os_str().to_owned()));
     };
-    for step in view::steps(policy, also) {
+    for step in view::steps(policy, pins, also) {
         match &step {
             Step::Link { at, target } => add("--symlink", &[target, at]),
             Step::Bind { from, at, is_read_only: true } => add("--ro-bind-try", &[from, at]),
             Step::Bind { from, at, is_read_only: false } => add("--bind-try", &[from, at]),
+            Step::Pin(Pin { at, is_read_only: true }) => add("--ro-bind-try", &[at, at]),
+            Step::Pin(Pin { at, is_read_only: false }) => add("--bind-try", &[at, at]),
             Step::Proc => add("--proc", &[Path::new("/proc")]),
             Step::Dev => add("--dev", &[Path::new("/dev")]),
             Step::Cover(path) => add("--tmpfs", &[path]),

@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::bubblewrap;
-use crate::{Enforced, Mode, Places, Policy, Report};
+#[cfg(target_os = "linux")]
+use crate::init::attend;
+use crate::{Enforced, Mode, Pin, Places, Policy, Report};
 
 /// The exit code of `sandboxed` if it could not become the command.
 const REFUSED: u8 = 125;
@@ -24,6 +26,8 @@ const RESERVED: [&str; 7] = [".claude", ".codex", ".gemini", ".stafette", ".git"
 #[serde(deny_unknown_fields)]
 pub struct Spec {
     pub policy: Policy,
+    /// The places that have to stay as they are.
+    pub pins: Vec<Pin>,
     /// The required strictness; decides if a partial sandbox is accepted.
     pub mode: Mode,
     /// True if bubblewrap has already set up the mounts.
@@ -47,6 +51,10 @@ pub enum SandboxError {
     /// The command does not exist, or may not be run in the sandbox.
     #[error("cannot run {}: {source}", program.to_string_lossy())]
     Command { program: OsString, source: std::io::Error },
+    /// Something else than what is there has been mounted at a place in a folder that the agent can
+    /// write: it was made a link to that while the sandbox was prepared.
+    #[error("{} was replaced while the sandbox was prepared; try again", path.display())]
+    Replaced { path: PathBuf },
     /// The process that started the launcher has ended meanwhile.
     #[error("the process that started the sandbox has ended")]
     Abandoned,
@@ -99,8 +107,10 @@ pub fn prepare(
     let root = scratch.join("root");
     stafette_disk::folder(&root).map_err(failed)?;
     policy.pinned.iter().filter(|path| policy.is_writable(path)).for_each(|path| reserve(path));
+    let pins = policy.pins();
     let spec = Spec {
         policy: policy.clone(),
+        pins: pins.clone(),
         mode,
         is_wrapped: bubblewrap.is_some(),
         parent: std::process::id(),
@@ -116,7 +126,7 @@ pub fn prepare(
         let launcher = launcher.first().map(PathBuf::from).unwrap_or_default();
         let also = [launcher.as_path(), spec_file.as_path()];
         prefix.push(program.into());
-        let mut arguments = bubblewrap::arguments(policy, &also, Some(folder));
+        let mut arguments = bubblewrap::arguments(policy, &pins, &also, Some(folder));
         let at = arguments.len() - 1;
         arguments.splice(at..at, ["--bind".into(), report.clone().into(), report.clone().into()]);
         prefix.extend(arguments);
@@ -162,7 +172,8 @@ fn reserve(path: &Path) {
     // Where it cannot be created, the agent cannot do it either, or the report says so.
     let _ = match () {
         () if is_one_of(&RESERVED) => std::fs::create_dir(path),
-        () if path.ends_with("config.worktree") => std::fs::write(path, ""),
+        // Never through a link that has come meanwhile.
+        () if path.ends_with("config.worktree") => std::fs::File::create_new(path).map(drop),
         () => Ok(()),
     };
 }
@@ -190,14 +201,12 @@ fn enter(arguments: Vec<OsString>) -> Result<ExitCode, SandboxError> {
     let no_command = |source| SandboxError::Command { program: program.clone(), source };
     let mut command = Command::new(program);
     command.args(rest);
-    let place = Place::of(&spec)?;
-    if matches!(place, Place::Outside) {
-        return place.run(command).map_err(no_command);
-    }
+    // The one in the namespaces is this program again.
+    let Some(place) = Place::of(&spec)? else { return attend().map_err(no_command) };
     let no_report = |source| SandboxError::Spec { path: spec.report.clone(), source };
     let mut report_file =
         std::fs::File::options().write(true).open(&spec.report).map_err(no_report)?;
-    let report = restrict(&spec, &place);
+    let report = restrict(&spec, &place)?;
     let mut write = |report: &Report| {
         let text = serde_json::to_vec(report)?;
         report_file.rewind()?;
@@ -213,11 +222,16 @@ fn enter(arguments: Vec<OsString>) -> Result<ExitCode, SandboxError> {
         no_command(source)
     })
 }
-/// Where a process of the launcher runs.
+
+#[cfg(not(target_os = "linux"))]
+fn attend() -> std::io::Result<ExitCode> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
+/// Where a process of the launcher runs that restricts itself.
 enum Place {
-    /// Outside of the namespaces that it has prepared: it starts the one inside, and waits for it.
-    Outside,
-    /// In these namespaces, as their first process.
+    /// In namespaces that another one has prepared, as their first process.
+    #[cfg(target_os = "linux")]
     Inside,
     /// In the namespaces of bubblewrap.
     Wrapped,
@@ -226,15 +240,17 @@ enum Place {
 }
 
 impl Place {
+    /// `None` outside of the namespaces that it has prepared: it starts the one inside, and waits for
+    /// it.
     #[cfg(target_os = "linux")]
-    fn of(spec: &Spec) -> Result<Place, SandboxError> {
+    fn of(spec: &Spec) -> Result<Option<Place>, SandboxError> {
         use crate::init;
         let (place, parent) = match () {
-            () if spec.is_wrapped => return Ok(Place::Wrapped),
-            () if init::is_first() => (Place::Inside, None),
+            () if spec.is_wrapped => return Ok(Some(Place::Wrapped)),
+            () if init::is_first() => (Some(Place::Inside), None),
             () => match init::separate() {
-                Ok(()) => (Place::Outside, Some(spec.parent)),
-                Err(error) => return Ok(Place::Bare(error)),
+                Ok(()) => (None, Some(spec.parent)),
+                Err(error) => return Ok(Some(Place::Bare(error))),
             },
         };
         let failed = |source| SandboxError::Spec { path: spec.root.clone(), source };
@@ -245,15 +261,13 @@ impl Place {
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn of(_: &Spec) -> Result<Place, SandboxError> {
-        Ok(Place::Bare(std::io::ErrorKind::Unsupported.into()))
+    fn of(_: &Spec) -> Result<Option<Place>, SandboxError> {
+        Ok(Some(Place::Bare(std::io::ErrorKind::Unsupported.into())))
     }
 
     /// Runs a command, or becomes it; returns the exit code.
     fn run(&self, mut command: Command) -> std::io::Result<ExitCode> {
         match self {
-            #[cfg(target_os = "linux")]
-            Place::Outside => crate::init::attend(),
             #[cfg(target_os = "linux")]
             Place::Inside => crate::init::run(command),
             _ => Err(command.exec()),
@@ -262,12 +276,17 @@ impl Place {
 }
 
 #[cfg(target_os = "linux")]
-fn restrict(spec: &Spec, place: &Place) -> Report {
+fn restrict(spec: &Spec, place: &Place) -> Result<Report, SandboxError> {
+    use crate::mounts;
     let policy = &spec.policy;
     let (mounts, has_view) = match place {
-        Place::Wrapped => (crate::mounts::check(policy), true),
+        Place::Wrapped => match mounts::replaced(&spec.pins) {
+            Ok(None) => (mounts::check(policy), true),
+            Ok(Some(path)) => return Err(SandboxError::Replaced { path }),
+            Err(source) => return Err(SandboxError::Spec { path: mounts::TABLE.into(), source }),
+        },
         Place::Bare(error) => (Enforced::Not(format!("no namespaces: {error}")), false),
-        Place::Outside | Place::Inside => match crate::mounts::put_in_place(policy, &spec.root) {
+        Place::Inside => match mounts::put_in_place(policy, &spec.pins, &spec.root) {
             Ok(mounts) => (mounts, true),
             Err(error) => (Enforced::Not(format!("no view of the file system: {error}")), false),
         },
@@ -276,7 +295,7 @@ fn restrict(spec: &Spec, place: &Place) -> Report {
     // outside, is the console; without one, only its terminal is.
     let devices = match has_view {
         true => ["/dev", "/dev/console"].map(PathBuf::from).to_vec(),
-        false => crate::mounts::terminal().into_iter().collect(),
+        false => mounts::terminal().into_iter().collect(),
     };
     let (files, network, scope, has_sockets) = match crate::fence::put_up(policy, &devices) {
         Ok(fence) => (fence.files, fence.network, fence.scope, fence.has_sockets),
@@ -299,18 +318,18 @@ fn restrict(spec: &Spec, place: &Place) -> Report {
         (Err(error), Ok(())) => Enforced::Partly(format!("capabilities stay: {error}")),
         (_, Err(error)) => Enforced::Not(error.to_string()),
     };
-    Report { files, mounts, network, scope, calls, no_command: None }
+    Ok(Report { files, mounts, network, scope, calls, no_command: None })
 }
 
 #[cfg(not(target_os = "linux"))]
-fn restrict(_: &Spec, _: &Place) -> Report {
+fn restrict(_: &Spec, _: &Place) -> Result<Report, SandboxError> {
     let not = || Enforced::Not("there is no sandbox for this system yet".to_owned());
-    Report {
+    Ok(Report {
         files: not(),
         mounts: not(),
         network: not(),
         scope: not(),
         calls: not(),
         no_command: None,
-    }
+    })
 }

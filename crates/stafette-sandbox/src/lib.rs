@@ -30,4 +30,4 @@ mod view;
 pub use bubblewrap::find_bubblewrap;
 pub use launch::{Prepared, SandboxError, Spec, prepare, sandboxed, try_out};
 pub use offer::{Enforced, Offer, Report};
-pub use policy::{Mode, Network, Places, Policy, Swap};
+pub use policy::{Mode, Network, Pin, Places, Policy, Swap};

@@ -3,10 +3,15 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, symlink};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, StatVfsMountFlags, StatxAttributes, StatxFlags, statvfs, statx};
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags, StatxAttributes, StatxFlags,
+    openat2, statvfs, statx,
+};
 use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_remount, unmount,
@@ -14,8 +19,12 @@ use rustix::mount::{
 use rustix::process::pivot_root;
 use rustix::termios::ttyname;
 
+use crate::policy::{real, without_dots};
 use crate::view::{self, Step};
-use crate::{Enforced, Policy, Swap};
+use crate::{Enforced, Pin, Policy, Swap};
+
+/// What is mounted where, as this process sees it.
+pub(crate) const TABLE: &str = "/proc/self/mountinfo";
 
 /// Devices that do no harm and that every program may use.
 const NODES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -33,22 +42,30 @@ const LINKS: [(&str, &str); 5] = [
 const LINKS_IN_A_PATH: usize = 40;
 
 /// Gives this process and all its descendants the view of the file system that the policy grants,
-/// made at the folder `root`. Must be called by the first process in namespaces of its own. An
+/// made at the folder `root`, in which the pins stay in their places. Must be called by the first process in namespaces of its own. An
 /// error means that the file system is the one outside.
-pub(crate) fn put_in_place(policy: &Policy, root: &Path) -> io::Result<Enforced> {
+pub(crate) fn put_in_place(policy: &Policy, pins: &[Pin], root: &Path) -> io::Result<Enforced> {
     mount("tmpfs", root, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=755")?;
     let view = View { root, terminal: terminal() };
     let mut missing = Vec::new();
-    for step in view::steps(policy, &[]) {
-        if let Err(error) = view.perform(&step) {
-            missing.push(format!("{} ({error})", name(&step)));
+    let steps = view::steps(policy, pins, &[]);
+    let (last, first): (Vec<Step>, Vec<Step>) =
+        steps.into_iter().partition(|step| matches!(step, Step::Pin(_)));
+    let mut perform = |steps: &[Step]| {
+        for step in steps {
+            if let Err(error) = view.perform(step) {
+                missing.push(format!("{} ({error})", name(step)));
+            }
         }
-    }
+    };
+    perform(&first);
     let folder = std::env::current_dir()?;
     std::env::set_current_dir(root)?;
     // The old root ends up below the new one, and goes.
     pivot_root(".", ".")?;
     unmount(".", UnmountFlags::DETACH)?;
+    // Now a link leads to nothing but what is granted.
+    perform(&last);
     if let Err(error) = std::env::set_current_dir(&folder) {
         std::env::set_current_dir("/")?;
         missing.push(format!("{} ({error})", folder.display()));
@@ -62,7 +79,6 @@ pub(crate) fn put_in_place(policy: &Policy, root: &Path) -> io::Result<Enforced>
 
 /// The terminal that this process was started in, if any.
 pub(crate) fn terminal() -> Option<PathBuf> {
-    use std::os::unix::ffi::OsStringExt;
     let own = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
     let name = own.iter().find_map(|stream| ttyname(stream, Vec::new()).ok())?;
     Some(std::ffi::OsString::from_vec(name.into_bytes()).into())
@@ -70,7 +86,10 @@ pub(crate) fn terminal() -> Option<PathBuf> {
 
 fn name(step: &Step) -> std::path::Display<'_> {
     match step {
-        Step::Link { at, .. } | Step::Bind { at, .. } | Step::Cover(at) => at.display(),
+        Step::Link { at, .. }
+        | Step::Bind { at, .. }
+        | Step::Pin(Pin { at, .. })
+        | Step::Cover(at) => at.display(),
         Step::Proc => Path::new("/proc").display(),
         Step::Dev => Path::new("/dev").display(),
     }
@@ -93,6 +112,7 @@ impl View<'_> {
                 mount_bind_recursive(from, &place)?;
                 if *is_read_only { read_only(&place) } else { Ok(()) }
             }
+            Step::Pin(pin) => fix(pin),
             Step::Cover(at) => {
                 let flags = MountFlags::RDONLY
                     | MountFlags::NOSUID
@@ -169,15 +189,71 @@ impl View<'_> {
     }
 }
 
-/// Resolves `..` in a path whose folders up to there are no links.
-fn without_dots(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |mut path, part| {
-        match part {
-            Component::ParentDir => drop(path.pop()),
-            part => path.push(part),
-        }
-        path
-    })
+/// Mounts what is at a place there once more, in the view of this process.
+fn fix(pin: &Pin) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let opened = openat2(CWD, &pin.at, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
+    let place = match opened {
+        Err(Errno::NOENT) => return Ok(()),
+        opened => opened?,
+    };
+    // Both ends are the same, whatever the name leads to by now.
+    let both = format!("/proc/self/fd/{}", place.as_raw_fd());
+    mount_bind_recursive(&both, &both)?;
+    if pin.is_read_only { read_only(&pin.at) } else { Ok(()) }
+}
+
+/// Returns the first pin at which something else is mounted than what is there: its name, or that of
+/// a folder around it, was a link when another program mounted it.
+pub(crate) fn replaced(pins: &[Pin]) -> io::Result<Option<PathBuf>> {
+    let all = mounts()?;
+    let is_itself = |mount: &Mount| {
+        all.iter().filter(|around| around.id == mount.parent).any(|around| {
+            let inner = mount.at.strip_prefix(&around.at);
+            // Joined with nothing, a path would get a slash at its end.
+            let inner = inner.map(|inner| around.root.join(inner).components().collect());
+            mount.device == around.device && inner.is_ok_and(|root: PathBuf| root == mount.root)
+        })
+    };
+    let is_there = |pin: &&Pin| all.iter().any(|mount| mount.at == pin.at && is_itself(mount));
+    Ok(pins.iter().find(|pin| !is_there(pin)).map(|pin| pin.at.clone()))
+}
+
+/// A line of the [`TABLE`].
+struct Mount {
+    id: Vec<u8>,
+    parent: Vec<u8>,
+    device: Vec<u8>,
+    /// The folder or file of its file system that it shows.
+    root: PathBuf,
+    at: PathBuf,
+}
+
+fn mounts() -> io::Result<Vec<Mount>> {
+    let mount = |line: &[u8]| {
+        let mut fields = line.split(|byte| *byte == b' ');
+        Some(Mount {
+            id: fields.next()?.to_owned(),
+            parent: fields.next()?.to_owned(),
+            device: fields.next()?.to_owned(),
+            root: unescaped(fields.next()?),
+            at: unescaped(fields.next()?),
+        })
+    };
+    Ok(fs::read(TABLE)?.split(|byte| *byte == b'\n').filter_map(mount).collect())
+}
+
+/// Returns a path of the [`TABLE`], in which blanks and some others are a `\` with three digits.
+fn unescaped(text: &[u8]) -> PathBuf {
+    let mut parts = text.split(|byte| *byte == b'\\');
+    let mut path = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (digits, rest) = part.split_at(part.len().min(3));
+        let byte = std::str::from_utf8(digits).ok().and_then(|it| u8::from_str_radix(it, 8).ok());
+        path.extend(byte);
+        path.extend_from_slice(rest);
+    }
+    std::ffi::OsString::from_vec(path).into()
 }
 
 /// Makes something to mount on, if nothing is there.
@@ -226,8 +302,16 @@ fn is_mount(path: &Path) -> bool {
     found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
-/// Remounts a path read-only. Locked flags of the mount must be kept.
-fn read_only(path: &Path) -> io::Result<()> {
+/// Remounts a place read-only, with all that is mounted below it.
+fn read_only(place: &Path) -> io::Result<()> {
+    let place = real(place);
+    let below = mounts()?.into_iter().map(|mount| mount.at).filter(|at| at.starts_with(&place));
+    // What another mount covers has no name any more.
+    below.filter(|at| is_mount(at)).try_for_each(|at| remount(&at))
+}
+
+/// Remounts one mount read-only. Its locked flags must be kept.
+fn remount(path: &Path) -> io::Result<()> {
     let has = statvfs(path)?.f_flag;
     let mut flags = MountFlags::BIND | MountFlags::RDONLY;
     for (is, flag) in [

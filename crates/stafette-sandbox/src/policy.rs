@@ -1,6 +1,6 @@
 //! The permissions of an agent, as data.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +62,14 @@ pub struct Swap {
     pub with: PathBuf,
     /// Where the covered folder can still be read; `None` if nowhere.
     pub kept: Option<PathBuf>,
+}
+
+/// A place in a writable folder that something is mounted on: it cannot be renamed or removed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pin {
+    pub at: PathBuf,
+    pub is_read_only: bool,
 }
 
 /// The paths from which an agent's policy is made.
@@ -321,19 +329,59 @@ impl Policy {
         })
     }
 
+    /// Returns what has to stay where it is: pinned paths, and the writable folders around them. A path
+    /// that a link leads to is left out, since the link can be changed and could lead anywhere.
+    pub(crate) fn pins(&self) -> Vec<Pin> {
+        let mut pinned = self.fixed();
+        pinned.sort();
+        pinned.dedup();
+        let held = self.held().into_iter().filter(|folder| !pinned.contains(folder));
+        let held: Vec<Pin> = held.map(|at| Pin { at, is_read_only: false }).collect();
+        held.into_iter()
+            .chain(pinned.into_iter().map(|at| Pin { at, is_read_only: true }))
+            .collect()
+    }
+
     /// Lists the writable folders around pinned paths, outer ones first. They must stay where they
     /// are: a folder that is moved away takes along what is pinned in it, and another can be put in
     /// its place.
     pub(crate) fn held(&self) -> Vec<PathBuf> {
         let mut held = Vec::new();
-        for path in self.pinned.iter().filter(|path| path.exists() && !self.is_linked(path)) {
-            let Some(folder) = path.parent().map(real) else { continue };
-            let Some(root) = self.root(&folder) else { continue };
+        for path in self.fixed() {
+            let Some(folder) = path.parent() else { continue };
+            let Some(root) = self.root(folder) else { continue };
             held.extend(folder.ancestors().take_while(|it| **it != root).map(Path::to_owned));
         }
         held.sort();
         held.dedup();
         held
+    }
+
+    /// Lists the pinned paths that are there and could be changed, by the names that lead to them
+    /// without links.
+    fn fixed(&self) -> Vec<PathBuf> {
+        let can_be_fixed = |path: &&PathBuf| self.is_writable(path) && !self.is_linked(path);
+        let fixed = self.pinned.iter().filter(can_be_fixed).map(|path| self.plain(path));
+        fixed.filter(|path| path.symlink_metadata().is_ok_and(|it| !it.is_symlink())).collect()
+    }
+
+    /// Returns the name of a path in a writable folder. Only the name of that folder is resolved: what
+    /// is in it can become a link at any time.
+    fn plain(&self, path: &Path) -> PathBuf {
+        let roots = self
+            .write
+            .iter()
+            .flat_map(|root| [(root.clone(), real(root)), (real(root), real(root))]);
+        let outermost = roots
+            .filter(|(name, _)| path.starts_with(name))
+            .min_by_key(|(name, _)| name.as_os_str().len());
+        let inner =
+            outermost.and_then(|(name, root)| Some(root.join(path.strip_prefix(name).ok()?)));
+        let inner = inner.map(|path| without_dots(&path));
+        inner.unwrap_or_else(|| {
+            let folder = path.parent().map(real).unwrap_or_default();
+            folder.join(path.file_name().unwrap_or_default())
+        })
     }
 
     /// Splits grants so that none contains a hidden path: a folder with something hidden in it is
@@ -357,6 +405,17 @@ impl Policy {
         clear.dedup();
         clear
     }
+}
+
+/// Resolves `..` in a path whose folders up to there are no links.
+pub(crate) fn without_dots(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut path, part| {
+        match part {
+            Component::ParentDir => drop(path.pop()),
+            part => path.push(part),
+        }
+        path
+    })
 }
 
 /// Returns a path without links, so that one place has one name; unchanged if it cannot be

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::Policy;
 use crate::policy::real;
+use crate::{Pin, Policy};
 
 /// A step towards the view, which begins empty. Later steps cover earlier ones.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,6 +19,9 @@ pub(crate) enum Step {
         at: PathBuf,
         is_read_only: bool,
     },
+    /// Mounts what is seen at a place there once more. The place lies where the agent can make links:
+    /// it is looked for in the view, so that no link brings anything into it.
+    Pin(Pin),
     /// The processes of the sandbox.
     Proc,
     /// Harmless devices, and terminals and shared memory of the sandbox's own.
@@ -27,9 +30,9 @@ pub(crate) enum Step {
     Cover(PathBuf),
 }
 
-/// Returns the steps to a view in which only what the policy grants is visible; `also` is what the
-/// launcher itself needs to see.
-pub(crate) fn steps(policy: &Policy, also: &[&Path]) -> Vec<Step> {
+/// Returns the steps to a view in which only what the policy grants is visible, and the pins stay in
+/// their places; `also` is what the launcher itself needs to see.
+pub(crate) fn steps(policy: &Policy, pins: &[Pin], also: &[&Path]) -> Vec<Step> {
     let is_special = |path: &Path| path.starts_with("/dev") || path.starts_with("/proc");
     let places = |grants: &[PathBuf]| {
         let grants = grants.iter().filter(|path| !is_special(path));
@@ -68,9 +71,7 @@ pub(crate) fn steps(policy: &Policy, also: &[&Path]) -> Vec<Step> {
         steps.push(Step::Bind { from, at, is_read_only: false });
     }
     steps.extend(also.iter().map(|path| show(path, true)));
-    // A place that something is mounted on cannot be renamed or removed.
-    steps.extend(policy.held().iter().map(|path| show(path, false)));
-    steps.extend(policy.pinned.iter().map(|path| show(path, true)));
+    steps.extend(pins.iter().cloned().map(Step::Pin));
     let grants: Vec<PathBuf> = read.iter().chain(&write).map(|path| real(path)).collect();
     for path in policy.hidden.iter().chain(&policy.closed).map(|path| real(path)) {
         // A path that no grant covers is not visible anyway.

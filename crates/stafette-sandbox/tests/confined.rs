@@ -11,6 +11,11 @@ use stafette_sandbox::{
 use stafette_testkit::tools;
 use tempfile::TempDir;
 
+#[path = "machine/parts.rs"]
+mod parts;
+
+use parts::{all_hold, holds};
+
 /// What an agent must not change in its folder.
 const PINNED: [&str; 6] =
     [".claude", ".codex", ".stafette", "stafette.toml", "scripts/deep/run.sh", ".github/workflows"];
@@ -110,10 +115,6 @@ impl World {
         let (output, _) = self.run(Mode::Auto, script);
         output.status.success()
     }
-}
-
-fn holds(report: &Report, name: &str) -> bool {
-    report.parts().iter().any(|(part, enforced)| *part == name && enforced.is_whole())
 }
 
 #[test]
@@ -445,6 +446,7 @@ fn b_08_strict_runs_all_or_nothing() {
         let (_, auto) = world.run(Mode::Auto, "true");
         let (output, report) = world.run(Mode::Strict, "touch ran");
         assert_eq!(report, auto, "the report does not depend on what it is for");
+        all_hold(&report);
         assert_eq!(output.status.success(), report.is_whole(), "{output:?}");
         assert_eq!(world.tree.join("ran").exists(), report.is_whole());
         if !report.is_whole() {

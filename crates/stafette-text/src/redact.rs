@@ -144,9 +144,11 @@ impl Redactor {
         let named = named.map(str::to_owned);
         for (name, field) in fields.iter_mut() {
             // The name of a value can be a field beside it.
-            let name_beside = named.as_ref().filter(|_| matches!(&**name, "value" | "Value"));
-            let name = name_beside.unwrap_or(name);
-            self.field(name, field);
+            let is_secret = match named.as_ref().filter(|_| matches!(&**name, "value" | "Value")) {
+                Some(beside) => shape::is_named_secret(beside.as_bytes()),
+                None => shape::is_secret_name(name.as_bytes()),
+            };
+            self.field(is_secret, field);
         }
         if fields.keys().any(|name| matches!(self.text(name), Cow::Owned(_))) {
             let old = std::mem::take(fields);
@@ -156,12 +158,13 @@ impl Redactor {
         }
     }
 
-    fn field(&self, name: &str, field: &mut Value) {
+    /// Redacts the value of a field, whose name can say that it is a secret.
+    fn field(&self, is_secret: bool, field: &mut Value) {
         match field {
-            Value::String(text) if shape::is_assigned_secret(name, text) => {
+            Value::String(text) if is_secret && shape::is_quoted_secret(text.as_bytes()) => {
                 *text = mark("assignment");
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.field(name, item)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.field(is_secret, item)),
             other => self.value(other),
         }
     }

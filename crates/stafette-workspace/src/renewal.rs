@@ -171,7 +171,8 @@ impl Renewals {
             (Stage::Build, &own.build, own.build_timeout),
             (Stage::Prove, &own.prove, own.prove_timeout),
         ] {
-            let check = Check { command, env: &own.env, timeout: within.into() };
+            let check =
+                Check { command, env: &own.env, setting: "[self] env", timeout: within.into() };
             let verdict = validate(&self.project, check, redactor).await;
             if let ValidationOutcome::Bad { why, output } = verdict {
                 return Err((stage, why, output));

@@ -247,24 +247,19 @@ const HOOKS: [&str; 20] = [
     "reference-transaction",
 ];
 
-/// Programs and the files that tell them what to do, although the command does not name them.
-const IMPLIED: [(&str, &[&str]); 16] = [
-    ("bun", &["package.json"]),
-    ("docker", &["dockerfile", "compose.yaml", "compose.yml", "docker-compose.yml"]),
-    ("gmake", &["makefile", "gnumakefile"]),
-    ("gradle", &["build.gradle", "build.gradle.kts"]),
-    ("gradlew", &["build.gradle", "build.gradle.kts"]),
-    ("just", &["justfile", ".justfile"]),
-    ("make", &["makefile", "gnumakefile"]),
-    ("mvn", &["pom.xml"]),
-    ("nox", &["noxfile.py"]),
-    ("npm", &["package.json"]),
-    ("pnpm", &["package.json"]),
-    ("podman", &["dockerfile", "containerfile"]),
-    ("pre-commit", &[".pre-commit-config.yaml"]),
-    ("task", &["taskfile.yml", "taskfile.yaml"]),
-    ("tox", &["tox.ini", "pyproject.toml", "setup.cfg"]),
-    ("yarn", &["package.json"]),
+/// Programs, and the files that tell them what to do although the command does not name them.
+const IMPLIED: [(&[&str], &[&str]); 11] = [
+    (&["bun", "npm", "pnpm", "yarn"], &["package.json"]),
+    (&["docker", "podman"], &["dockerfile", "containerfile"]),
+    (&["docker"], &["compose.yaml", "compose.yml", "docker-compose.yml"]),
+    (&["gmake", "make"], &["makefile", "gnumakefile"]),
+    (&["gradle", "gradlew"], &["build.gradle", "build.gradle.kts"]),
+    (&["just"], &["justfile", ".justfile"]),
+    (&["mvn"], &["pom.xml"]),
+    (&["nox"], &["noxfile.py"]),
+    (&["pre-commit"], &[".pre-commit-config.yaml"]),
+    (&["task"], &["taskfile.yml", "taskfile.yaml"]),
+    (&["tox"], &["tox.ini", "pyproject.toml", "setup.cfg"]),
 ];
 
 /// True if the file or folder of this name can make agents start programs.
@@ -299,22 +294,18 @@ pub(super) fn is_logic(file: &FilePath, rules: &ChangeRules) -> bool {
 pub(super) fn judges(file: &FilePath, rules: &ChangeRules) -> bool {
     let name = folded(file.name());
     let programs = command::mentions(&rules.validate).programs;
-    let mut implied = IMPLIED.iter().filter(|(program, _)| programs.contains(*program));
-    let text = folded(file.as_str());
-    implied.any(|(_, files)| files.contains(&name.as_str()))
-        || runs(&rules.validate, file)
-        || looked_up(&rules.validate).iter().any(|word| names(word, &text))
+    let is_run = |names: &[&str]| names.iter().any(|name| programs.contains(*name));
+    let mut implied = IMPLIED.iter().filter(|(names, _)| is_run(names));
+    implied.any(|(_, files)| files.contains(&name.as_str())) || runs(&rules.validate, file)
 }
 
-/// True if the command runs the file, which it names. What it only looks at is judged, and judges
-/// nothing.
+/// True if the command runs the file, which it names, or which its program finds by a name without an
+/// ending. What it only looks at is judged, and judges nothing.
 pub fn runs(command: &[String], file: &FilePath) -> bool {
     let path = folded(file.as_str());
-    let files = command::mentions(command).files;
-    files
-        .iter()
-        .filter(|file| file.role != Role::Looks)
-        .any(|file| names(&folded_path(&file.path), &path))
+    let files = command::mentions(command).files.into_iter();
+    let named = files.filter(|file| file.role != Role::Looks).map(|file| folded_path(&file.path));
+    named.chain(looked_up(command)).any(|word| names(&word, &path))
 }
 
 /// True if tools, hooks or commands of the team obey the file.

@@ -137,6 +137,21 @@ fn b_20_names_that_an_interpreter_looks_up_are_known() {
     for words in [&["python3", "a.py", "src"][..], &["python3", "-m", "pytest", "src"]] {
         assert!(!lookups(&of(words)).contains(&"src".to_owned()), "{words:?}");
     }
+    // A folder of tests changes with every task, and is none that these run from by its name.
+    for words in [
+        &["bun", "test"][..],
+        &["bun", "test", "src"],
+        &["deno", "test", "--allow-read", "test"],
+        &["sh", "-c", "cd sub && bun run build && deno task test"],
+    ] {
+        let found = lookups(&of(words));
+        let is_test =
+            |path: &String| ["test", "src", "run", "task"].iter().any(|it| path.ends_with(it));
+        assert!(!found.iter().any(is_test), "{words:?}: {found:?}");
+    }
+    for words in [&["bun", "q"][..], &["bun", "run", "q"], &["deno", "run", "-A", "q"]] {
+        assert!(lookups(&of(words)).contains(&"q".to_owned()), "{words:?}");
+    }
     for words in [
         &["node", "."][..],
         &["java", "-cp", ".", "Main"],

@@ -8,16 +8,6 @@ use crate::{AgentName, Millis};
 /// The maximum number of hooks in a workflow.
 pub const MAX_HOOKS: usize = 64;
 
-/// Environment variables that every command of a workflow may see.
-const HARMLESS: [&str; 8] = ["PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "SHELL", "TZ"];
-
-/// True if a command that is no agent sees this variable: a harmless one, or one that it `names`.
-pub fn is_passed(variable: &str, names: &[String]) -> bool {
-    HARMLESS.contains(&variable)
-        || variable.starts_with("LC_")
-        || names.iter().any(|name| name == variable)
-}
-
 /// The points before an action at which a hook can still refuse it.
 pub const BEFORE: [&str; 2] = ["before_run", "before_turn"];
 

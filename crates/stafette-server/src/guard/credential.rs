@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use aide::OperationInput;
@@ -9,8 +10,9 @@ use axum::body::{Body, HttpBody};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::response::Response;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt, stream};
 use stafette_core::Time;
+use thiserror::Error;
 
 use crate::clock::now;
 use crate::launch::Launches;
@@ -44,17 +46,27 @@ impl Credential {
         launches.ended(*hash).await;
     }
 
-    /// Ends the answer with the credential, if it is a stream.
+    /// Breaks the answer off with the credential, if it is a stream. That is an error: what has come so
+    /// far is not the whole.
     pub(super) fn bound(self, answer: Response) -> Response {
         if answer.body().size_hint().exact().is_some() {
             return answer;
         }
         answer.map(|body| {
-            let ended = Box::pin(async move { self.ended().await });
-            Body::from_stream(body.into_data_stream().take_until(ended))
+            let mut ended = Box::pin(async move { self.ended().await }.fuse());
+            let mut pieces = body.into_data_stream();
+            Body::from_stream(stream::poll_fn(move |context| match ended.poll_unpin(context) {
+                Poll::Ready(()) => Poll::Ready(Some(Err(axum::Error::new(CredentialEnded)))),
+                Poll::Pending => pieces.poll_next_unpin(context),
+            }))
         })
     }
 }
+
+/// The reason why an answer was broken off.
+#[derive(Debug, Error)]
+#[error("the token was revoked or has expired")]
+struct CredentialEnded;
 
 impl<S: Sync> FromRequestParts<S> for Credential {
     type Rejection = Infallible;

@@ -11,13 +11,14 @@ use axum::body::Body;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::routing::get;
 use futures_util::stream;
+use stafette_core::{Millis, Time};
 use stafette_engine::Scope;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{Credential, Door, Guard, guard};
 use crate::clock::now;
-use crate::launch::Launches;
+use crate::launch::{Launches, STAY};
 use crate::principal::Principal;
 use crate::stream::pour;
 use crate::tokens::Tokens;
@@ -27,6 +28,7 @@ struct Front {
     address: SocketAddr,
     passed: Arc<AtomicUsize>,
     tokens: Arc<Tokens>,
+    launches: Arc<Launches>,
     words: Vec<(&'static str, String)>,
     _folder: tempfile::TempDir,
 }
@@ -61,11 +63,12 @@ impl Front {
             format!("{} is in", principal.name)
         });
         let tokens = Arc::new(tokens);
-        let guarding = Arc::new(Guard::new(&door, tokens.clone(), Arc::new(launches)));
+        let launches = Arc::new(launches);
+        let guarding = Arc::new(Guard::new(&door, tokens.clone(), launches.clone()));
         let asked = axum::middleware::from_fn_with_state(guarding, guard);
         let router = Router::new().fallback_service(behind).layer(asked);
         tokio::spawn(crate::serve::port(listener, None, router));
-        Front { address, passed, tokens, words, _folder: folder }
+        Front { address, passed, tokens, launches, words, _folder: folder }
     }
 
     /// Sends lines as they are, with `{PORT}` and the like filled in, and returns the whole
@@ -361,10 +364,12 @@ async fn whoever_keeps_being_refused_has_to_wait_and_others_do_not() {
     assert!(front.send(&[GET, HOST, TOKEN], "").await.contains("act is in"));
 }
 
-/// Opens a stream with a token, has it end, and returns all that came after the head of the answer.
-async fn outlived(path: &str, token: &str, front: &Front, end: impl FnOnce()) -> Vec<u8> {
-    let host = format!("Host: 127.0.0.1:{}", front.address.port());
-    let head = format!("GET {path} HTTP/1.1\r\n{host}\r\nAuthorization: Bearer {token}\r\n");
+/// Opens a stream with a credential, has that end, and returns all that came after the head of the
+/// answer.
+async fn outlived(path: &str, shown: &str, front: &Front, end: impl FnOnce()) -> Vec<u8> {
+    let port = front.address.port();
+    let own = format!("Host: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}");
+    let head = format!("GET {path} HTTP/1.1\r\n{own}\r\nAuthorization: Bearer {shown}\r\n");
     let asks = match path {
         "/mcp" => format!("{head}Connection: close\r\n\r\n"),
         _ => format!("{head}Connection: Upgrade\r\n{UPGRADE}\r\n\r\n"),
@@ -375,22 +380,62 @@ async fn outlived(path: &str, token: &str, front: &Front, end: impl FnOnce()) ->
     while !answer.ends_with(b"\r\n\r\n") {
         answer.push(stream.read_u8().await.expect("an answer"));
     }
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    assert!(answer.contains(" 200 ") || answer.contains(" 101 "), "it was opened: {answer}");
     end();
     let mut rest = Vec::new();
     let all = tokio::time::timeout(Duration::from_secs(120), stream.read_to_end(&mut rest)).await;
-    all.expect("it ends with its token").expect("read");
+    all.expect("it ends with its credential").expect("read");
     rest
 }
+
+/// A WebSocket is closed with the code 1008, and any other answer is seen to be cut off.
+fn assert_broken_off(path: &str, rest: &[u8]) {
+    let closes = rest.windows(4).any(|four| four[0] == 0x88 && four[2..] == [0x03, 0xf0]);
+    assert_eq!(closes, path != "/mcp", "{rest:?}");
+    assert!(!rest.ends_with(b"0\r\n\r\n"), "it looks whole: {rest:?}");
+}
+
+/// The streams that a client can keep open.
+const STREAMS: [&str; 2] = ["/v1/live", "/mcp"];
 
 #[tokio::test]
 async fn b_21_no_stream_outlives_the_token_that_it_was_opened_with() {
     let front = Front::open().await;
-    for path in ["/v1/live", "/mcp"] {
+    for path in STREAMS {
         let made = front.tokens.create(now(), "revoked", Scope::Admin, None).expect("made");
         let revoke = || front.tokens.revoke("revoked").expect("revoked");
-        let rest = outlived(path, &made.token, &front, revoke).await;
-        // A close frame with the code 1008.
-        let closes = rest.windows(4).any(|four| four[0] == 0x88 && four[2..] == [0x03, 0xf0]);
-        assert_eq!(closes, path != "/mcp", "{rest:?}");
+        assert_broken_off(path, &outlived(path, &made.token, &front, revoke).await);
     }
+}
+
+/// How long a credential lasts that is to end by itself.
+const BRIEF: Millis = Millis::seconds(4);
+
+#[tokio::test]
+async fn b_21_no_stream_outlives_a_token_that_expires() {
+    let front = Front::open().await;
+    let made = front.tokens.create(now(), "brief", Scope::Admin, Some(BRIEF)).expect("made");
+    let both = STREAMS.map(|path| outlived(path, &made.token, &front, || ()));
+    let both = futures_util::future::join_all(both).await;
+    STREAMS.iter().zip(both).for_each(|(path, rest)| assert_broken_off(path, &rest));
+}
+
+#[tokio::test]
+async fn b_21_no_stream_outlives_the_session_of_a_page() {
+    let front = Front::open().await;
+    // Signed in so long ago that it soon ends.
+    let then = Time(now().0.saturating_sub_unsigned(STAY.0 - BRIEF.0));
+    let session = |at| {
+        let key = front.launches.key(at, Scope::Act).expect("a key");
+        front.launches.redeem(at, &key).expect("chance").expect("a session")
+    };
+    let brief = session(then);
+    let both = STREAMS.map(|path| outlived(path, &brief, &front, || ()));
+    let both = futures_util::future::join_all(both).await;
+    STREAMS.iter().zip(both).for_each(|(path, rest)| assert_broken_off(path, &rest));
+    // Signed out by so many others that came after it.
+    let oldest = session(now());
+    let others = || (0..64).for_each(|_| drop(session(now())));
+    assert_broken_off("/v1/live", &outlived("/v1/live", &oldest, &front, others).await);
 }

@@ -166,7 +166,11 @@ impl Viewer {
             .map(|queue| tokio::spawn(type_in(self.place.terminal.clone(), queue)));
         let last = tokio::select! {
             last = self.show(&mut socket) => last,
-            () = credential.ended() => Some(expired()),
+            () = credential.ended() => {
+                // What still waits to be typed came with a right that is gone.
+                typist.iter().for_each(|typist| typist.abort());
+                Some(expired())
+            }
         };
         // Fails if the client is gone, which does not matter.
         let _ = timeout(PATIENCE, socket.send(Message::Close(last))).await;

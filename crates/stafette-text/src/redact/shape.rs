@@ -75,6 +75,10 @@ pub(super) enum Drop {
     While(Class),
     /// Up to the closing quote, or the end of the line.
     Quoted(u8),
+    /// A list of cookies, in which blanks only stand after a `;`; holds whether one may stand here.
+    Cookies(bool),
+    /// As many lines of base64.
+    Lines(usize),
     /// Up to the end of a private key; holds the number of bytes removed so far.
     Key(usize),
 }
@@ -99,6 +103,23 @@ impl Drop {
                 byte if byte == *quote || byte == b'\n' || byte == b'\r' => 0,
                 _ => 1,
             },
+            Drop::Cookies(may_be_blank) => {
+                let is_blank = b" \t".contains(&window[0]);
+                let ends = place::ends_pair(window[0]) || is_blank && !*may_be_blank;
+                *may_be_blank = window[0] == b';' || is_blank;
+                usize::from(!ends)
+            }
+            Drop::Lines(left) => {
+                let Some(length) = place::base64_line(window).filter(|_| *left > 0) else {
+                    return 0;
+                };
+                *left -= 1;
+                match (&window[length..], *left > 0) {
+                    ([b'\r', b'\n', ..], true) => length + 2,
+                    ([_, ..], true) => length + 1,
+                    _ => length,
+                }
+            }
             Drop::Key(dropped) => {
                 let now = match window.strip_prefix(b"-----END ") {
                     Some(rest) => {
@@ -560,7 +581,7 @@ const NAMES: [&[u8]; 20] = [
 /// Suffixes of environment variable names, which alone are written in capitals.
 const CAPITALS: [&[u8]; 5] = [b"KEY", b"TOKEN", b"SECRET", b"PASSWORD", b"PASS"];
 
-fn is_secret_name(name: &[u8]) -> bool {
+pub(super) fn is_secret_name(name: &[u8]) -> bool {
     let letters = || name.iter().rev().filter(|byte| !b"_-".contains(byte));
     let ends = |end: &[u8]| {
         let mut letters = letters();
@@ -622,12 +643,8 @@ fn assignment(before: &Before, window: &[u8]) -> Option<Match> {
     }
 }
 
-/// True if a field of this name holds a secret in this text.
-pub(super) fn is_assigned_secret(name: &str, value: &str) -> bool {
-    is_secret_name(name.as_bytes()) && is_quoted_secret(value.as_bytes())
-}
-
-fn is_quoted_secret(value: &[u8]) -> bool {
+/// True if a text is the secret that its name says it is.
+pub(super) fn is_quoted_secret(value: &[u8]) -> bool {
     let is_marked = value.windows(MARK.len()).any(|part| part == MARK);
     let has_blank = value.iter().any(|byte| *byte <= b' ');
     !is_marked && !has_blank && is_mixed(value)

@@ -13,6 +13,9 @@ use crate::clean::{self, Escape, Found};
 /// The maximum size of the escape sequences that are held back, in bytes.
 const MOST_ASIDE: usize = 64 * 1024;
 
+/// The maximum number of secrets that are noted before they are reached.
+const MOST_LATER: usize = 8;
+
 /// A stream that passes through a [`Redactor`](super::Redactor). It holds back at most [`LOOK`]
 /// bytes of text, and the escape sequences between them.
 pub struct Stream {
@@ -225,8 +228,8 @@ impl Sink<'_> {
 struct Scan {
     before: Before,
     dropping: Option<Drop>,
-    /// A secret further on, after as many bytes as it keeps.
-    later: Option<Match>,
+    /// Secrets further on, each after as many bytes as it keeps; the nearest one first.
+    later: Vec<Match>,
     found: usize,
 }
 
@@ -248,8 +251,9 @@ impl Scan {
                 }
                 continue;
             }
-            let left = self.later.map_or(usize::MAX, |later| later.keep);
-            if let Some(Match { kind, drop, .. }) = self.later.take_if(|_| left == 0) {
+            let left = self.later.first().map_or(usize::MAX, |later| later.keep);
+            if left == 0 {
+                let Match { kind, drop, .. } = self.later.remove(0);
                 self.begin(kind, drop, sink);
                 continue;
             }
@@ -276,7 +280,7 @@ impl Scan {
                 None => shape::look(&self.before, window, sink.aside.is_here()),
             };
             match verdict {
-                Verdict::Later(found) if self.later.is_none() => self.later = Some(found),
+                Verdict::Later(found) if self.expect(found) => {}
                 Verdict::Plain | Verdict::Later(_) => {
                     sink.keep(&rest[..1]);
                     self.before.passed(rest[0]);
@@ -301,11 +305,26 @@ impl Scan {
         self.found += 1;
     }
 
+    /// Notes a secret further on; false if it was known.
+    fn expect(&mut self, found: Match) -> bool {
+        let place = self.later.partition_point(|later| later.keep < found.keep);
+        if self.later.get(place).is_some_and(|later| later.keep == found.keep) {
+            return false;
+        }
+        self.later.insert(place, found);
+        self.later.truncate(MOST_LATER);
+        place < MOST_LATER
+    }
+
     /// Notes that this many bytes are decided. A secret that began among them was part of another.
     fn passed(&mut self, count: usize) -> usize {
-        self.later = self
-            .later
-            .and_then(|later| Some(Match { keep: later.keep.checked_sub(count)?, ..later }));
+        self.later.retain_mut(|later| match later.keep.checked_sub(count) {
+            Some(keep) => {
+                later.keep = keep;
+                true
+            }
+            None => false,
+        });
         count
     }
 }

@@ -136,6 +136,60 @@ fn b_17_keys_of_putty_and_keys_in_quotes_are_taken_out() {
 }
 
 #[test]
+fn b_17_what_stands_near_a_secrets_place_stays() {
+    for text in [
+        "docker login registry-prod1.example.com",
+        "podman login ghcr-p2001.example.com -u me",
+        "sshpass ssh web-prod2001.example.com",
+        "redis-cli -h cache-a1b2c3d4.example.com ping",
+        "mysql -u root -p wordpress6",
+        "mysqldump -h db-prod12345 -p wordpress6",
+        "Fix the cookie: flag=secure needs RFC6265 support in all2browsers",
+        "the cookie: a value like x=abc1 of rfc6265bis is fine",
+        "Private-Lines: 20 in the format of PuTTY9 are followed by a MAC1 and more text",
+        "Private-Lines: 3\nis what the line says2 here\n",
+        "machine learning2 needs a password which12 letters",
+    ] {
+        assert_eq!(clean(text), text);
+    }
+    for (text, expected) in [
+        ("Cookie: sid=Zx1Qw2Er3Ty4 is what2 came", "Cookie: [redacted:cookie] is what2 came"),
+        (
+            "Private-Lines: 9\nZx1Qw2Er3Ty4\nZx1Qw2==\nPrivate-MAC: 0f1e2d3c",
+            "Private-Lines: 9\n[redacted:private_key]Private-MAC: 0f1e2d3c",
+        ),
+        (
+            "Private-Lines: 1\r\nZx1Qw2==\r\nrest",
+            "Private-Lines: 1\r\n[redacted:private_key]\r\nrest",
+        ),
+        ("mysql -p'Zx1Qw2Er3Ty4' wordpress6", "mysql -p'[redacted:option]' wordpress6"),
+        ("machine x login me password Zx1Qw2Er", "machine x login me password [redacted:option]"),
+    ] {
+        assert_eq!(clean(text), expected);
+    }
+}
+
+#[test]
+fn b_17_two_secrets_that_only_their_places_give_away_are_both_taken_out() {
+    // That of the second is known first.
+    let text = "mysql -e <token>Zx1Qw2Er3Ty4</token> -pQw2Er3Ty4Ui5 db";
+    let kept = clean(text);
+    assert!(!kept.contains("Zx1Qw2") && !kept.contains("Qw2Er3"), "{kept}");
+}
+
+#[test]
+fn b_17_a_secret_beside_its_name_is_the_same_in_an_object_and_in_its_text() {
+    for name in ["DB_PASS", "DEPLOY_KEY", "password"] {
+        let fields = json!({ "name": name, "value": "Zx1Qw2Er3Ty4" });
+        let as_text = clean(&fields.to_string());
+        let mut as_object = fields.clone();
+        Redactor::new().value(&mut as_object);
+        let expected = json!({ "name": name, "value": "[redacted:assignment]" });
+        assert_eq!((as_text, as_object), (expected.to_string(), expected));
+    }
+}
+
+#[test]
 fn b_17_what_only_looks_like_a_secret_stays() {
     for text in [
         "Vec<Token>fn next2(a)</",

@@ -147,7 +147,7 @@ impl Changes {
         let (command, env) = (&rules.validate, &rules.env);
         let terms = Terms {
             message: message(&actual),
-            check: Check { command, env, timeout: rules.timeout.into() },
+            check: Check { command, env, setting: "[changes] env", timeout: rules.timeout.into() },
             commit: rules.commit,
             emptied: None,
         };

@@ -42,7 +42,12 @@ impl Changes {
         emptied.sort_by_key(String::len);
         let terms = Terms {
             message: format!("Undo {}\n", names.join(", ")),
-            check: Check { command: &[], env: &[], timeout: Duration::ZERO },
+            check: Check {
+                command: &[],
+                env: &[],
+                setting: "[changes] env",
+                timeout: Duration::ZERO,
+            },
             commit: rules.commit,
             emptied: Some(emptied),
         };

@@ -1,14 +1,15 @@
 //! Validates a change with the project's own command.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use stafette_core::command::environment;
 use stafette_core::redact::{Redactor, Stream};
-use stafette_core::workflow::hooks::is_passed;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
@@ -18,8 +19,9 @@ const KEPT: usize = 32 * 1024;
 /// The time for which output is read after the command has ended.
 const REST: Duration = Duration::from_secs(1);
 
-/// The prefix of Stafette's own environment variables.
-const OURS: &str = "STAFETTE_";
+/// The exit codes of shells for a program that they do not find, and for one that does not run.
+const NOT_FOUND: i32 = 127;
+const NOT_A_PROGRAM: i32 = 126;
 
 /// The variable that the project's commands and their children inherit; its value names the
 /// project.
@@ -45,6 +47,8 @@ pub(crate) enum ValidationOutcome {
 pub(crate) struct Check<'a> {
     pub(crate) command: &'a [String],
     pub(crate) env: &'a [String],
+    /// The setting that names these variables.
+    pub(crate) setting: &'static str,
     pub(crate) timeout: Duration,
 }
 
@@ -52,16 +56,14 @@ pub(crate) struct Check<'a> {
 /// is kept without its secrets.
 pub(crate) async fn validate(
     project: &Path,
-    Check { command, env, timeout }: Check<'_>,
+    Check { command, env, setting, timeout }: Check<'_>,
     redactor: &Redactor,
 ) -> ValidationOutcome {
     let line = command.join(" ");
     let Some((program, arguments)) = command.split_first() else { return ValidationOutcome::Good };
     let mut child = Command::new(program);
-    // Stafette's own settings are not for the project: where runs are stored, who may write there.
-    let is_wanted = |name: &str| !name.starts_with(OURS) && is_passed(name, env);
-    let wanted = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_wanted));
-    child.env_clear().envs(wanted);
+    let seen = environment::seen(std::env::vars_os(), |name| env.iter().any(|it| it == name));
+    child.env_clear().envs(seen.iter().map(|(name, value)| (name, value)));
     child.args(arguments).current_dir(project).env(MARK, project);
     child.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     child.process_group(0).kill_on_drop(true);
@@ -88,24 +90,52 @@ pub(crate) async fn validate(
     let ended = tokio::time::timeout(timeout, child.wait()).await;
     // Processes that it left behind would keep writing.
     drop(group);
+    if ended.is_err() {
+        let _ = tokio::time::timeout(REST, child.wait()).await;
+    }
     for mut reader in readers.into_iter().flatten() {
         if tokio::time::timeout(REST, &mut reader).await.is_err() {
             reader.abort();
             let _ = reader.await;
         }
     }
-    let why = match ended {
-        Ok(Ok(status)) if status.success() => return ValidationOutcome::Good,
-        Ok(Ok(status)) => format!("`{line}` says no ({status})"),
-        Ok(Err(error)) => format!("`{line}` cannot be waited for: {error}"),
-        Err(_) => {
-            let _ = tokio::time::timeout(REST, child.wait()).await;
-            format!("`{line}` was ended after {} seconds", timeout.as_secs_f64())
-        }
-    };
     let printed = printed.lock().unwrap_or_else(PoisonError::into_inner);
     let bytes: Vec<u8> = printed.iter().copied().collect();
-    ValidationOutcome::Bad { why, output: String::from_utf8_lossy(&bytes).trim().to_owned() }
+    let output = String::from_utf8_lossy(&bytes).trim().to_owned();
+    let why = match ended {
+        Ok(Ok(status)) if status.success() => return ValidationOutcome::Good,
+        Ok(Ok(status)) => {
+            let unseen = unseen(&output, &seen);
+            let hint = match status.code() {
+                _ if !unseen.is_empty() => {
+                    format!("; it does not see {}: name them in `{setting}`", unseen.join(", "))
+                }
+                Some(NOT_FOUND | NOT_A_PROGRAM) => {
+                    format!("; it sees only harmless variables and those that `{setting}` names")
+                }
+                _ => String::new(),
+            };
+            format!("`{line}` says no ({status}){hint}")
+        }
+        Ok(Err(error)) => format!("`{line}` cannot be waited for: {error}"),
+        Err(_) => format!("`{line}` was ended after {} seconds", timeout.as_secs_f64()),
+    };
+    ValidationOutcome::Bad { why, output }
+}
+
+/// Lists the variables of this process that a command prints the names of, and did not see.
+fn unseen(output: &str, seen: &[(OsString, OsString)]) -> Vec<String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words: HashSet<&str> = output.split(|c| !is_part(c)).collect();
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    // Other names are words that are printed for other reasons.
+    let is_meant = |name: &String| {
+        name.contains('_') && words.contains(name.as_str()) && !environment::is_ours(name)
+    };
+    let is_seen = |name: &String| seen.iter().any(|(it, _)| *it == **name);
+    let mut unseen: Vec<String> = names.filter(is_meant).filter(|it| !is_seen(it)).collect();
+    unseen.sort();
+    unseen
 }
 
 /// A process group that is killed on drop.

@@ -1,6 +1,7 @@
 //! The project's command says no, hangs, or fills the disk: everything is as it was.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -97,6 +98,25 @@ async fn b_17_the_command_sees_harmless_variables_and_those_that_it_names() {
 }
 
 #[tokio::test]
+async fn b_17_a_command_that_lacks_a_variable_is_told_where_to_name_it() {
+    let world = World::new();
+    for (script, hint) in [
+        ("no-such-program", "those that `[changes] env` names"),
+        ("echo error: CARGO_MANIFEST_DIR is not set; exit 1", "see CARGO_MANIFEST_DIR: name them"),
+    ] {
+        let change = world.propose_everything().await;
+        let report = world.changes().apply(change.id, &validated(script)).await.expect("tried");
+        let why = &report.rolled_back[0].why;
+        assert!(why.contains(hint), "{why}");
+        let reason = world.changes().get(change.id).expect("there").failure.expect("a reason");
+        assert!(reason.contains("[changes] env"), "{reason}");
+    }
+    let change = world.propose_everything().await;
+    let report = world.changes().apply(change.id, &validated("exit 1")).await.expect("tried");
+    assert!(!report.rolled_back[0].why.contains("env"), "{:?}", report.rolled_back);
+}
+
+#[tokio::test]
 async fn s4_06_a_command_that_changes_the_files_itself_is_told() {
     let world = World::new();
     let (before, was) = (world.tree(), world.identities());
@@ -190,4 +210,29 @@ async fn s4_07_a_set_that_changes_its_judge_needs_a_person_and_is_judged_by_the_
     world.changes().approve(change.id, "mia").await.expect("approved");
     let report = world.changes().apply(change.id, &rules).await.expect("applied");
     assert_eq!(report.landed[0].status, ChangeStatus::Validated);
+}
+
+#[tokio::test]
+async fn s4_07_a_judge_that_is_found_by_a_name_without_its_ending_is_the_old_one_too() {
+    let world = World::new();
+    // A program that finds `q.mjs` by `q`, as node does.
+    let fake = world.folder.path().join("node");
+    fs::write(&fake, "#!/bin/sh\nsh \"$1.mjs\"\n").expect("written");
+    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).expect("its mode");
+    world.write("q.mjs", "! grep -q bad a.txt\n");
+    let node = fake.to_str().expect("text");
+    let validate = [node, "q"].map(str::to_owned).to_vec();
+    let rules = ChangeRules { validate, ..rules() };
+    let both = vec![
+        edit(Action::Modify, "a.txt", Some("bad\n")),
+        edit(Action::Modify, "q.mjs", Some("exit 0\n")),
+    ];
+    let before = world.tree();
+    let change = world.propose_under(both, &rules).await.expect("proposed");
+    assert!(change.waits_for_person(), "{:?}", change.gates);
+    world.changes().approve(change.id, "mia").await.expect("approved");
+    let report = world.changes().apply(change.id, &rules).await.expect("tried");
+    let back = &report.rolled_back.first().expect("the old one judges");
+    assert!(back.why.contains("judged by q.mjs as it was before"), "{}", back.why);
+    assert_eq!(world.tree(), before);
 }
