@@ -1,7 +1,7 @@
 //! The daemon: one for each project, found by its socket.
 
 mod background_tasks;
-mod door;
+pub(crate) mod door;
 pub(crate) mod ground;
 mod knowledge_gate;
 pub(crate) mod orphans;
@@ -38,7 +38,7 @@ use crate::store::{self, Home};
 use crate::window::Signals;
 use crate::{log, state, trust};
 use background_tasks::BackgroundTasks;
-use door::Wanted;
+use door::{Listens, Wanted};
 use ground::Ground;
 use knowledge_gate::KnowledgeGate;
 use trusted::TrustedWorkflows;
@@ -81,18 +81,19 @@ pub(crate) async fn start(
 }
 
 /// Ends a daemon that only shows what exists: whoever works in the foreground needs its place. One
-/// that works is left alone.
-pub(crate) async fn end_held(project: &Project) -> Result<(), Failure> {
+/// that works is left alone. Returns true if it has ended one.
+pub(crate) async fn end_held(project: &Project) -> Result<bool, Failure> {
     let client = Client::new(&project.socket()?);
     if !client.is_up().await? {
-        return Ok(());
+        return Ok(false);
     }
     let health: Value = client.get("/healthz").await?;
     if health["held"] != true {
-        return Ok(());
+        return Ok(false);
     }
     let _: Value = client.post("/v1/stop", &json!({})).await?;
-    wait_until_gone(project, &client, &health["pid"]).await
+    wait_until_gone(project, &client, &health["pid"]).await?;
+    Ok(true)
 }
 
 /// Connects to the project's daemon, if one runs.
@@ -305,10 +306,15 @@ impl Daemon {
             ground.note(&socket);
             ground.note(&for_agents);
             ground.note(&state.join("knowledge.db"));
-            let url = match self.wanted(project)? {
+            let listens = match self.wanted(project)? {
                 Some(wanted) => Some(wanted.open(&edge).await?),
                 None => None,
             };
+            // Without the note a second `up` with flags is refused, which says what to do.
+            if let Err(error) = Listens::note(listens.as_ref(), &state) {
+                tracing::warn!(%error, "where the daemon listens is not noted");
+            }
+            let url = listens.map(|listens| listens.url);
             let tasks = [
                 tokio::spawn(edge.clone().serve(people)),
                 tokio::spawn(edge.clone().serve_agents(agents)),

@@ -62,6 +62,8 @@ mod mcp_kits;
 mod mcp_stdio;
 #[path = "suite/messages.rs"]
 mod messages;
+#[path = "suite/newcomer.rs"]
+mod newcomer;
 #[path = "suite/orders.rs"]
 mod orders;
 #[path = "suite/orphans.rs"]

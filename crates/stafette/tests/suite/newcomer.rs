@@ -1,0 +1,40 @@
+//! What a person meets who has the documents and the program, and nothing else.
+
+use serde_json::json;
+
+use crate::world::{ECHO, World};
+
+/// A port that was free a moment ago.
+fn port() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").to_string()
+}
+
+#[test]
+fn b_22_up_with_flags_that_the_daemon_does_not_have_is_an_error() {
+    let world = World::workflow(ECHO);
+    let (one, other) = (port(), port());
+    let pid = world.up(&[]).expect("a daemon");
+    let said = world.run(&["up", "--listen", &one]);
+    assert_eq!(said.code, 1, "{said:?}");
+    for part in [&format!("without --listen {one}"), "only on its socket", "`stafette down`"] {
+        assert!(said.err.contains(part), "{part}: {said:?}");
+    }
+    assert_eq!(world.run(&["up", "--json"]).ok().json()["pid"], pid, "it is not disturbed");
+    world.run(&["down"]).ok();
+    world.run(&["up", "--listen", &one]).ok();
+    // It listens there already.
+    let again = world.run(&["up", "--listen", &one, "--json"]).ok().json();
+    assert_eq!(again["was_running"], json!(true));
+    world.run(&["up"]).ok();
+    for flags in [&["--listen", &other][..], &["--listen", &one, "--host", "example.org"]] {
+        let said = world.run(&[&["up"], flags].concat());
+        assert!(said.code == 1 && said.err.contains(&one), "{said:?}");
+    }
+    world.run(&["down"]).ok();
+    // A daemon that only shows what is there gives way.
+    world.run(&["status"]).ok();
+    let up = world.run(&["up", "--listen", &other, "--json"]).ok().json();
+    assert_eq!(up["was_running"], json!(false));
+    world.run(&["up", "--listen", &other]).ok();
+}
