@@ -34,6 +34,7 @@ use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::project::Project;
+use crate::state::moved::Moved;
 use crate::store::{self, Home};
 use crate::window::Signals;
 use crate::{log, state, trust};
@@ -61,11 +62,18 @@ pub(crate) async fn reach(project: &Project) -> Result<Client, Failure> {
     Ok(client)
 }
 
-/// Says that a state lies in the project, where none is read.
+/// Says that a state lies in the project, where none is read, or at the place of a path that the
+/// project does not have any more.
 pub(crate) async fn tell_older(project: &Project) {
-    if let Some(older) = state::older::find(&project.root).await {
-        Output::new(false).say(older.line());
-    }
+    let older = state::older::find(&project.root).await.map(|older| older.line());
+    let moved = moved(project).await.map(|moved| moved.line());
+    older.into_iter().chain(moved).for_each(|line| Output::new(false).say(line));
+}
+
+/// The state that the project had at another path, as long as it has no runs where it is now.
+pub(crate) async fn moved(project: &Project) -> Option<Moved> {
+    let moved = state::moved::find(&project.root)?;
+    matches!(store::has_runs(&project.store()).await, Ok(false)).then_some(moved)
 }
 
 /// Starts a daemon, and returns once it answers.

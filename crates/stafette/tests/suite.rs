@@ -82,6 +82,8 @@ mod plugin;
 mod project;
 #[path = "suite/real_cli.rs"]
 mod real_cli;
+#[path = "suite/renamed.rs"]
+mod renamed;
 #[path = "suite/renewal.rs"]
 mod renewal;
 #[path = "suite/reviews.rs"]
