@@ -38,3 +38,17 @@ fn b_22_up_with_flags_that_the_daemon_does_not_have_is_an_error() {
     assert_eq!(up["was_running"], json!(false));
     world.run(&["up", "--listen", &other]).ok();
 }
+
+#[test]
+fn b_22_a_run_is_found_by_the_beginning_of_what_is_shown() {
+    let world = World::workflow(ECHO);
+    let whole = world.run(&["run", "x", "--json"]).ok().json()["run"].clone();
+    let whole = whole.as_str().expect("a run");
+    let shown = &whole[whole.len() - 8..];
+    assert!(world.run(&["status"]).ok().out.contains(shown));
+    let upper = shown[..4].to_uppercase();
+    for typed in [&shown[..4], &shown[..7], &upper, &shown[4..], shown] {
+        let said = world.run(&["status", typed, "--json"]).ok().json();
+        assert_eq!(said["run"], whole, "{typed}");
+    }
+}
