@@ -52,3 +52,15 @@ fn b_22_a_run_is_found_by_the_beginning_of_what_is_shown() {
         assert_eq!(said["run"], whole, "{typed}");
     }
 }
+
+#[test]
+fn b_22_init_names_trust_where_it_comes_first() {
+    let world = World::new();
+    world.write("agent.sh", "true\n");
+    let said = world.run(&["init", "--agent", "sh agent.sh", "--yes"]).ok();
+    let (trust, doctor) = (said.err.find("`stafette trust`"), said.err.find("`stafette doctor`"));
+    assert!(trust.is_some() && trust < doctor, "{said:?}");
+    world.write("agent.sh", "exit 0\n");
+    let said = world.run(&["run", "x"]);
+    assert!(said.err.contains("not trusted"), "{said:?}");
+}
