@@ -110,3 +110,15 @@ else 'STAFETTE' emit HANDOFF '{"to":"human","question":"Greet whom?"}'; fi
         assert!(!std::path::Path::new(place.trim()).exists(), "{place} is gone after the turn");
     }
 }
+
+#[test]
+fn b_22_words_of_the_command_line_are_those_of_the_command_line() {
+    let world = World::workflow(ECHO);
+    let said = world.run(&["run", " "]);
+    assert!(said.code == 2 && said.err.contains("`stafette run \""), "{said:?}");
+    let alerts = world.run(&["alerts"]).ok().out;
+    assert!(alerts.contains("within 5m") && !alerts.contains("within \n"), "{alerts}");
+    let said = world.run(&["token", "create", "x", "--agent", "nobody"]);
+    assert!(said.code == 2 && said.err.contains("no agent `nobody`"), "{said:?}");
+    world.run(&["token", "create", "x", "--agent", "one"]).ok();
+}
