@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::world::{ECHO, World, program};
+use crate::world::{ECHO, World, program, until_so};
 
 /// A port that was free a moment ago.
 fn port() -> String {
@@ -121,4 +121,16 @@ fn b_22_words_of_the_command_line_are_those_of_the_command_line() {
     let said = world.run(&["token", "create", "x", "--agent", "nobody"]);
     assert!(said.code == 2 && said.err.contains("no agent `nobody`"), "{said:?}");
     world.run(&["token", "create", "x", "--agent", "one"]).ok();
+}
+
+#[test]
+fn b_22_a_daemon_that_was_started_to_look_ends_when_nobody_looks() {
+    let world = World::workflow(ECHO);
+    // Long enough for the command that starts it, on a busy machine.
+    let held = [("STAFETTE_UNUSED_MS", "3000")];
+    world.run_with(&["status"], b"", &held).ok();
+    until_so("the end of the daemon", || !world.state().join("daemon.sock").exists());
+    let log = world.kept("daemon.log");
+    assert!(!log.contains("lost what it stands on"), "{log}");
+    world.run(&["status"]).ok();
 }
