@@ -389,7 +389,7 @@ impl Hearing {
             last.extend(self.errors.lines(LAST_LINES));
             link.tell(process::died(status, &last)).await;
         }
-        let complaint = self.errors.note().or_else(|| self.output.note());
+        let complaint = self.errors.complaint().or_else(|| self.output.complaint());
         let end = self.harvest.end(status, summary, complaint);
         if let Signal::Finished(_) = end {
             self.receipts.reach(Receipt::Acknowledged).await;

@@ -111,6 +111,36 @@ else 'STAFETTE' emit HANDOFF '{"to":"human","question":"Greet whom?"}'; fi
     }
 }
 
+/// An agent that asks a person once, and is done with the answer.
+const ASKS: &str = r#"
+[workflow]
+name = "asks"
+entry = "asker"
+[agents.asker]
+runner = "exec"
+command = ["sh", "-c", "if grep -q '\"answer\":' \"$STAFETTE_INPUTS\"; then STAFETTE emit RESULT done; else STAFETTE emit HANDOFF '{\"to\":\"human\",\"question\":\"Which way?\"}'; fi"]
+"#;
+
+#[test]
+fn b_22_why_shows_what_a_person_was_asked_and_said() {
+    let world = World::workflow(&ASKS.replace("STAFETTE emit", &format!("{} emit", program())));
+    world.run(&["run", "x"]);
+    // A run that waits for a person is not held up by a daemon that only looks.
+    world.run(&["down"]).ok();
+    let said = world.run(&["inbox"]).ok();
+    assert!(said.out.contains("Which way?") && !said.err.contains("stopped"), "{said:?}");
+    assert_eq!(world.run(&["cost"]).ok().err, "");
+    let why = world.run(&["why"]).ok().out;
+    assert!(why.contains("Which way?"), "{why}");
+    let answered = world.run(&["answer", "2", "left"]).ok();
+    assert!(!answered.err.contains("is succeeded"), "{answered:?}");
+    world.run(&["resume"]).ok();
+    let why = world.run(&["why"]).ok().out;
+    assert!(why.contains("asked you h2 Which way?\n   you said  left\n"), "{why}");
+    let status = world.run(&["status", "latest"]).ok().out;
+    assert!(status.contains("1 question,") && !status.contains("1 questions"), "{status}");
+}
+
 #[test]
 fn b_22_words_of_the_command_line_are_those_of_the_command_line() {
     let world = World::workflow(ECHO);
@@ -133,4 +163,15 @@ fn b_22_a_daemon_that_was_started_to_look_ends_when_nobody_looks() {
     let log = world.kept("daemon.log");
     assert!(!log.contains("lost what it stands on"), "{log}");
     world.run(&["status"]).ok();
+}
+
+#[test]
+fn b_18_the_rule_that_refused_is_shown_and_not_what_to_do_about_it() {
+    let world = World::workflow(&format!(
+        "[workflow]\nname = \"fails\"\nentry = \"one\"\n[agents.one]\nrunner = \"exec\"\n\
+         command = [\"sh\", \"-c\", \"{} emit HANDOFF nobody\"]\n[retries]\nmax = 1\n",
+        program()
+    ));
+    let said = world.run(&["run", "x"]);
+    assert!(said.err.contains("exit status 1: error: Unknown target"), "{said:?}");
 }
