@@ -1,5 +1,6 @@
 //! Starts a command for each turn: the prompt goes in, the result is read from its output.
 
+mod inputs;
 pub(crate) mod session;
 mod voice;
 
@@ -21,6 +22,7 @@ use crate::receipts::Receipts;
 use crate::{
     HEARTBEAT, HEARTBEAT_GAP, Job, LAST_CALL, Link, Pulse, Signal, process, profile, prompt,
 };
+use inputs::Inputs;
 use session::{Native, Notebook};
 use voice::Voice;
 
@@ -47,7 +49,7 @@ const LAST_LINES: usize = 6;
 const REASON_LINES: usize = 20;
 
 /// Carries out a turn by its command.
-pub(crate) async fn run(job: Job, mut link: Link) {
+pub(crate) async fn run(mut job: Job, mut link: Link) {
     let word = match job.frame_word.parse::<Word>() {
         Ok(word) => word,
         Err(error) => {
@@ -57,6 +59,14 @@ pub(crate) async fn run(job: Job, mut link: Link) {
     if let Some(message) = profile::unusable(&job) {
         return link.tell(Signal::fatal(message, Usage::default())).await;
     }
+    // Removed when the turn has ended.
+    let _inputs = match Inputs::write(&mut job) {
+        Ok(written) => written,
+        Err(error) => {
+            let message = format!("its inputs cannot be written: {error}");
+            return link.tell(Signal::recoverable(message, Usage::default())).await;
+        }
+    };
     let native = Notebook::of(&job).and_then(|notebook| notebook.read());
     let prompt = prompt::text(&job);
     let command = command(&job, &prompt, native.as_ref());
@@ -379,7 +389,7 @@ impl Hearing {
             last.extend(self.errors.lines(LAST_LINES));
             link.tell(process::died(status, &last)).await;
         }
-        let complaint = self.errors.note().or_else(|| self.output.note());
+        let complaint = self.errors.complaint().or_else(|| self.output.complaint());
         let end = self.harvest.end(status, summary, complaint);
         if let Signal::Finished(_) = end {
             self.receipts.reach(Receipt::Acknowledged).await;

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use crate::Signal;
 use crate::output;
 use crate::seal;
+pub(crate) use dialect::is_document;
 
 /// The most handoffs that one turn may propose.
 const OFFERS: usize = 32;

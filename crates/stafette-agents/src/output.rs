@@ -8,6 +8,12 @@ const NOTE: usize = 200;
 /// The number of bytes at the end that are searched for a note.
 const NOTE_REACH: usize = 4 * 1024;
 
+/// The number of lines that are searched for a complaint.
+const COMPLAINT_LINES: usize = 20;
+
+/// The line by which `stafette emit` confirms a signal: it is no complaint.
+const TAKEN: &str = "taken";
+
 /// The last bytes of a stream.
 #[derive(Debug)]
 pub(crate) struct Tail {
@@ -39,6 +45,18 @@ impl Tail {
     /// The last line with visible text.
     pub(crate) fn note(&self) -> Option<String> {
         self.lines(1).pop()
+    }
+
+    /// The line that says best what went wrong: the last one that begins with `error:`, since what
+    /// follows it says how to mend that; otherwise the last one that is not our own.
+    pub(crate) fn complaint(&self) -> Option<String> {
+        let lines = self.lines(COMPLAINT_LINES);
+        let is_error = |line: &&String| {
+            line.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("error:"))
+        };
+        let other = |line: &&String| *line != TAKEN;
+        let best = lines.iter().rev().find(is_error).or_else(|| lines.iter().rev().find(other));
+        best.cloned()
     }
 
     /// The last `count` lines with visible text, oldest first, without styling and not too long.
@@ -136,6 +154,21 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn b_18_the_line_with_the_error_is_the_complaint_and_not_what_to_do_about_it() {
+        let complaint = |text: &str| {
+            let mut tail = Tail::new(1024);
+            tail.push(text.as_bytes());
+            tail.complaint()
+        };
+        let refused = "starting\nerror: Unknown target: nobody\n  why: x\n  fix: correct it\n";
+        assert_eq!(complaint(refused).as_deref(), Some("error: Unknown target: nobody"));
+        assert_eq!(complaint("Error: no\nat line 3\n").as_deref(), Some("Error: no"));
+        assert_eq!(complaint("out of memory\ntaken\n").as_deref(), Some("out of memory"));
+        assert_eq!(complaint("one\ntwo\n").as_deref(), Some("two"));
+        assert_eq!(complaint("taken\n"), None);
+    }
 
     #[test]
     fn a_tail_keeps_the_end_and_stays_small() {

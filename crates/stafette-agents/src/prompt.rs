@@ -92,8 +92,25 @@ fn paragraph(text: &mut String, body: &str) {
 
 fn section(text: &mut String, title: &str, body: &str) {
     if !body.is_empty() {
-        let _ = write!(text, "## {title}\n{body}\n\n");
+        let _ = write!(text, "## {title}\n{}\n\n", without_headings(body));
     }
+}
+
+/// The text, in which no line looks like a heading of the prompt: what others wrote is no part of
+/// its structure.
+fn without_headings(body: &str) -> String {
+    let mut text = String::with_capacity(body.len());
+    for line in body.split_inclusive(['\n', '\r']) {
+        let start = line.trim_start();
+        if start.starts_with("##") && !start.starts_with("###") {
+            text.push_str(&line[..line.len() - start.len()]);
+            text.push('\\');
+            text.push_str(start);
+        } else {
+            text.push_str(line);
+        }
+    }
+    text
 }
 
 fn json(fields: &Fields) -> String {

@@ -8,8 +8,14 @@ use stafette_core::run::tell::TurnReport;
 use stafette_core::{AgentName, TurnKey};
 
 use crate::Signal;
-use crate::harvest::{Harvest, KINDS, NAMED};
+use crate::harvest::{Harvest, KINDS};
 use crate::process;
+
+mod meaning;
+
+/// The kinds that `stafette emit` takes. A message goes to another agent and is no signal of the
+/// turn, so that it does not come here.
+const NAMED: &str = "READY, HANDOFF, RESULT, REPORT, CHANGE, SIGNAL, ERROR or MESSAGE";
 
 /// A report of an agent: for the run, and for people.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -28,9 +34,12 @@ pub fn read(agent: &AgentName, kind: &str, payload: Value) -> Result<Telling, Ve
     if !KINDS.contains(&kind) {
         return Err(vec![format!("`{kind}` is not a signal: it is one of {NAMED}")]);
     }
+    meaning::says(kind, &payload)?;
     let mut harvest = Harvest::new(agent, false);
-    let signal = harvest.signal(kind, payload);
-    harvest.told().map(|told| Telling { told, signal })
+    let signal = harvest.signal(kind, payload.clone());
+    let told = harvest.told()?;
+    meaning::asks(&told.offers, &payload)?;
+    Ok(Telling { told, signal })
 }
 
 /// True if process `caller` belongs to the turn of `agent`: it is the agent's process, in its group

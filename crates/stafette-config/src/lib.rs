@@ -65,8 +65,6 @@ fn value_error(error: &Error, spans: &Spans) -> Diagnostic {
         ("missing-key", message.replacen("missing field", "missing key", 1))
     } else if message.ends_with("untagged enum SpanText") {
         ("bad-value", "expected a length of time, such as \"30s\" or \"2h\"".to_owned())
-    } else if message.ends_with("untagged enum MoneyText") {
-        ("bad-value", "expected an amount of money, such as \"5usd\"".to_owned())
     } else {
         ("bad-value", in_words_of_the_file(message))
     };

@@ -158,6 +158,14 @@ pub(crate) fn leave(settings: &Settings, run: RunId) {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
+    // Inputs of turns that ended while no daemon was there.
+    let entries = std::fs::read_dir(&settings.scratch).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with(&own) && name.ends_with(".json") {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 fn home() -> PathBuf {

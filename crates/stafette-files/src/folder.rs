@@ -104,16 +104,24 @@ impl Folder {
         &self.places[place as usize]
     }
 
-    /// Returns the JSON files in a folder. A name with a leading dot is work in progress.
+    /// Returns the JSON files in a folder. A name with a leading dot is work in progress. In
+    /// `pending` all other files are listed too, unless their names are temporary ones: nobody would
+    /// hear of a file that is passed over.
     pub(crate) fn list(&self, place: Place) -> io::Result<BTreeMap<String, Seen>> {
         let mut found = BTreeMap::new();
         for entry in Dir::read_from(self.at(place))? {
             let entry = entry?;
             let Ok(name) = entry.file_name().to_str() else { continue };
-            if name.starts_with('.') || !name.ends_with(".json") || name.ends_with(REASON) {
+            if name.starts_with('.') || name.ends_with(REASON) {
                 continue;
             }
-            if let Some(seen) = look(self.at(place), name)? {
+            let is_json = name.ends_with(".json");
+            if !is_json && (place != Place::Pending || is_temporary(name)) {
+                continue;
+            }
+            if let Some(seen) = look(self.at(place), name)?
+                && (is_json || seen.kind == Kind::File)
+            {
                 found.insert(name.to_owned(), seen);
             }
             if found.len() == MAX_FILES {
@@ -179,6 +187,14 @@ impl Folder {
         }
         Ok(fsync(rejected)?)
     }
+}
+
+/// Endings of files that a program is still writing, or keeps for itself.
+const TEMPORARY: [&str; 8] = ["~", ".tmp", ".temp", ".part", ".partial", ".swp", ".new", ".lock"];
+
+fn is_temporary(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    TEMPORARY.iter().any(|ending| name.ends_with(ending)) || name.contains(".tmp.")
 }
 
 /// Suffix of the file with a reason.

@@ -54,6 +54,9 @@ enum Taken {
 impl Coordination {
     /// Accepts a file. Returns true if it is handled; otherwise it is looked at again.
     pub(crate) async fn take_in(&mut self, name: &str, seen: Seen) -> bool {
+        if !name.ends_with(".json") {
+            return self.other(name, seen).await;
+        }
         let value = match self.understood(name, seen) {
             Ok(Some(value)) => value,
             Ok(None) => return false,
@@ -94,6 +97,22 @@ impl Coordination {
         }
     }
 
+    /// Turns away a file that is not called JSON, once its writer has had the time to rename it.
+    /// One that came with the repository stays where it is.
+    async fn other(&mut self, name: &str, seen: Seen) -> bool {
+        if seen.age() < SETTLES {
+            return false;
+        }
+        match self.origin(Some(Place::Pending), name).await {
+            Ok(Origin::Here) => {
+                let reason = "only files whose names end with `.json` are taken: rename it";
+                self.turn_away(name, &Rejection::new("not_json", reason), None)
+            }
+            Ok(Origin::NotKnownYet) => false,
+            Err(_) => true,
+        }
+    }
+
     /// Parses the JSON in a file; `None` while it may still be being written.
     fn understood(&self, name: &str, seen: Seen) -> Result<Option<Value>, Rejection> {
         match seen.kind {
@@ -124,8 +143,8 @@ impl Coordination {
 
     async fn taken(&mut self, name: &str, value: &Value) -> Result<Taken, Rejection> {
         if let (Some(request), None) = (value.get("request"), value.get("message_id")) {
-            let inputs = value.get("inputs").and_then(Value::as_object).cloned();
-            return self.begin(request.as_str().unwrap_or(""), inputs.unwrap_or_default()).await;
+            let inputs = wish(value)?;
+            return self.begin(request.as_str().unwrap_or(""), inputs).await;
         }
         let document = Document::read(value).map_err(|violations| {
             let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
@@ -254,6 +273,28 @@ impl Coordination {
                 false
             }
         }
+    }
+}
+
+/// Returns the inputs of a file that asks for a run.
+///
+/// # Errors
+/// For a field that nobody reads: what it was to say, such as a limit, would be lost.
+fn wish(value: &Value) -> Result<Fields, Rejection> {
+    let is_unknown = |name: &&String| !["request", "inputs"].contains(&name.as_str());
+    let fields = value.as_object().into_iter().flat_map(Fields::keys);
+    let unknown: Vec<String> = fields.filter(is_unknown).map(|name| format!("`{name}`")).collect();
+    if !unknown.is_empty() {
+        let reason = format!(
+            "a file that starts a run has `request` and `inputs`, and nothing else: leave out {}",
+            unknown.join(", ")
+        );
+        return Err(Rejection::new("invalid", reason));
+    }
+    match value.get("inputs") {
+        None | Some(Value::Null) => Ok(Fields::new()),
+        Some(Value::Object(inputs)) => Ok(inputs.clone()),
+        Some(_) => Err(Rejection::new("invalid", "/inputs: it is not an object")),
     }
 }
 

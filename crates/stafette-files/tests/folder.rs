@@ -231,6 +231,24 @@ async fn s5_02_what_is_not_right_ends_in_rejected_with_its_reason() {
     assert_eq!(reason["code"], "too_large");
     assert!(reason["reason"].as_str().is_some_and(|text| text.contains(&MAX_FILE.to_string())));
 
+    room.drop("limit.json", json!({ "request": "Clean up", "budget": "1usd" }).to_string());
+    let reason = room.rejection("limit.json").await;
+    assert_eq!(reason["code"], "invalid");
+    assert!(reason["reason"].as_str().is_some_and(|text| text.contains("`budget`")), "{reason}");
+    room.drop("list.json", json!({ "request": "Clean up", "inputs": [1] }).to_string());
+    assert_eq!(room.rejection("list.json").await["code"], "invalid");
+
+    for passed_over in [".wish", "wish.json.tmp", "wish.json~"] {
+        room.drop(passed_over, json!({ "request": "Clean up" }).to_string());
+    }
+    room.drop("wish.txt", json!({ "request": "Clean up" }).to_string());
+    let reason = room.rejection("wish.txt").await;
+    assert!(reason["reason"].as_str().is_some_and(|text| text.contains("`.json`")), "{reason}");
+    for passed_over in [".wish", "wish.json.tmp", "wish.json~"] {
+        assert!(room.at(&format!("handoffs/pending/{passed_over}")).exists(), "{passed_over}");
+    }
+    assert_eq!(room.engine.runs(10).await.expect("runs").len(), 1, "nothing was begun");
+
     let mut wrong = message(FIRST, "planner", "builder", "task_handoff");
     wrong["priority"] = "urgent".into();
     room.drop("wrong.json", wrong.to_string());

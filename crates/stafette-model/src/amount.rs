@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Usd(pub u64);
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected an amount of money, such as \"5usd\"")]
 enum MoneyText {
     Number(f64),
     Text(String),

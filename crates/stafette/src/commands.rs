@@ -283,17 +283,28 @@ pub(crate) async fn continue_runs(
     Ok(told)
 }
 
-/// Connects to the daemon of the present project, and starts it when none runs. Prints a notice
-/// when it has runs that wait to be continued.
+/// Connects to the daemon of the present project, and starts it when none runs.
 pub(crate) async fn daemon(context: &Context) -> Result<crate::client::Client, Failure> {
-    let client = daemon::reach(&context.project()?).await?;
+    daemon::reach(&context.project()?).await
+}
+
+/// The same for a command that looks at the runs. Prints a notice when some wait to be continued.
+pub(crate) async fn daemon_of_runs(context: &Context) -> Result<crate::client::Client, Failure> {
+    let client = daemon(context).await?;
     let health: serde_json::Value = client.get("/healthz").await?;
     // Those that stay stopped when the others continue are not trusted.
     let (one, more) = match health["held"] == true {
         true => ("`stafette up` continues it", "`stafette up` continues them"),
         false => ("`stafette why` says what to do", "`stafette status` says which"),
     };
-    match health["stopped_runs"].as_u64().unwrap_or(0) {
+    let mut stopped = health["stopped_runs"].as_u64().unwrap_or(0);
+    if stopped > 0 {
+        // Those that only wait for an answer are not held up by that.
+        let runs: Vec<RunView> = client.get("/v1/runs").await?;
+        let waits = |run: &&RunView| run.stopped && run.waiting_on.as_deref() == Some("human");
+        stopped = stopped.saturating_sub(runs.iter().filter(waits).count() as u64);
+    }
+    match stopped {
         0 => {}
         1 => context.output.say(format!("1 run is stopped: {one}")),
         stopped => context.output.say(format!("{stopped} runs are stopped: {more}")),

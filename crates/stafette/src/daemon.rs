@@ -1,13 +1,14 @@
 //! The daemon: one for each project, found by its socket.
 
 mod background_tasks;
-mod door;
+pub(crate) mod door;
 pub(crate) mod ground;
 mod knowledge_gate;
 pub(crate) mod orphans;
 mod scrub;
 mod telemetry;
 mod trusted;
+mod visitors;
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -34,11 +35,12 @@ use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::project::Project;
+use crate::state::moved::Moved;
 use crate::store::{self, Home};
 use crate::window::Signals;
 use crate::{log, state, trust};
 use background_tasks::BackgroundTasks;
-use door::Wanted;
+use door::{Listens, Wanted};
 use ground::Ground;
 use knowledge_gate::KnowledgeGate;
 use trusted::TrustedWorkflows;
@@ -61,11 +63,18 @@ pub(crate) async fn reach(project: &Project) -> Result<Client, Failure> {
     Ok(client)
 }
 
-/// Says that a state lies in the project, where none is read.
+/// Says that a state lies in the project, where none is read, or at the place of a path that the
+/// project does not have any more.
 pub(crate) async fn tell_older(project: &Project) {
-    if let Some(older) = state::older::find(&project.root).await {
-        Output::new(false).say(older.line());
-    }
+    let older = state::older::find(&project.root).await.map(|older| older.line());
+    let moved = moved(project).await.map(|moved| moved.line());
+    older.into_iter().chain(moved).for_each(|line| Output::new(false).say(line));
+}
+
+/// The state that the project had at another path, as long as it has no runs where it is now.
+pub(crate) async fn moved(project: &Project) -> Option<Moved> {
+    let moved = state::moved::find(&project.root)?;
+    matches!(store::has_runs(&project.store()).await, Ok(false)).then_some(moved)
 }
 
 /// Starts a daemon, and returns once it answers.
@@ -81,18 +90,19 @@ pub(crate) async fn start(
 }
 
 /// Ends a daemon that only shows what exists: whoever works in the foreground needs its place. One
-/// that works is left alone.
-pub(crate) async fn end_held(project: &Project) -> Result<(), Failure> {
+/// that works is left alone. Returns true if it has ended one.
+pub(crate) async fn end_held(project: &Project) -> Result<bool, Failure> {
     let client = Client::new(&project.socket()?);
     if !client.is_up().await? {
-        return Ok(());
+        return Ok(false);
     }
     let health: Value = client.get("/healthz").await?;
     if health["held"] != true {
-        return Ok(());
+        return Ok(false);
     }
     let _: Value = client.post("/v1/stop", &json!({})).await?;
-    wait_until_gone(project, &client, &health["pid"]).await
+    wait_until_gone(project, &client, &health["pid"]).await?;
+    Ok(true)
 }
 
 /// Connects to the project's daemon, if one runs.
@@ -305,10 +315,15 @@ impl Daemon {
             ground.note(&socket);
             ground.note(&for_agents);
             ground.note(&state.join("knowledge.db"));
-            let url = match self.wanted(project)? {
+            let listens = match self.wanted(project)? {
                 Some(wanted) => Some(wanted.open(&edge).await?),
                 None => None,
             };
+            // Without the note a second `up` with flags is refused, which says what to do.
+            if let Err(error) = Listens::note(listens.as_ref(), &state) {
+                tracing::warn!(%error, "where the daemon listens is not noted");
+            }
+            let url = listens.map(|listens| listens.url);
             let tasks = [
                 tokio::spawn(edge.clone().serve(people)),
                 tokio::spawn(edge.clone().serve_agents(agents)),
@@ -316,12 +331,16 @@ impl Daemon {
             ];
             Ok(Open { url, ground, tasks })
         };
+        let watched = engine.clone();
+        let looks = |open: &Open| self.held && open.url.is_none();
         let until = async |open: &Open| {
             crash::arm();
             self.announce(&output, open.url.as_deref(), &socket);
             ready();
             tokio::select! {
                 () = told_to_stop(&stop) => None,
+                // A page may be open in a browser, which is not seen here.
+                () = visitors::none_left(&watched, &socket), if looks(open) => None,
                 lost = open.ground.lost(&**engine.store()) => Some(lost),
             }
         };

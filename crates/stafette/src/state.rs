@@ -5,6 +5,7 @@
 //! and notes the folder that it was made for. In the project there is only the lock of its daemon:
 //! whoever looks from another environment finds the same daemon by it.
 
+pub(crate) mod moved;
 pub(crate) mod older;
 
 use std::fs::{self, DirBuilder, File};

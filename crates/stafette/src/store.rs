@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use stafette_store::{
     ConnectError, FindError, Finder, OpenError, Options, PostgresFinder, PostgresOptions,
-    PostgresStore, SqliteFinder, SqliteStore, Store,
+    PostgresStore, RunFilter, SqliteFinder, SqliteStore, Store,
 };
 
 use crate::exit::Failure;
@@ -115,6 +115,18 @@ pub(crate) async fn open(project: &Project, daemon: bool) -> Result<Opened, Fail
             Ok(Opened { store: Arc::new(store), finder })
         }
     }
+}
+
+/// True if there is a store at this path, and it has runs.
+pub(crate) async fn has_runs(path: &Path) -> Result<bool, Failure> {
+    if !path.exists() {
+        return Ok(false);
+    }
+    let store = open_file(path)?;
+    let runs = store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await;
+    store.close().await;
+    let runs = runs.map_err(|error| unreadable(&error))?;
+    Ok(!runs.is_empty())
 }
 
 /// The failure for a store that is open and does not answer.

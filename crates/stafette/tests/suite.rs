@@ -62,6 +62,8 @@ mod mcp_kits;
 mod mcp_stdio;
 #[path = "suite/messages.rs"]
 mod messages;
+#[path = "suite/newcomer.rs"]
+mod newcomer;
 #[path = "suite/orders.rs"]
 mod orders;
 #[path = "suite/orphans.rs"]
@@ -80,6 +82,8 @@ mod plugin;
 mod project;
 #[path = "suite/real_cli.rs"]
 mod real_cli;
+#[path = "suite/renamed.rs"]
+mod renamed;
 #[path = "suite/renewal.rs"]
 mod renewal;
 #[path = "suite/reviews.rs"]

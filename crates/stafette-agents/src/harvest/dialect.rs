@@ -54,7 +54,7 @@ pub(super) fn read(by: &Party, value: &Value) -> Option<Result<Piece, Vec<String
 }
 
 /// True if an object is meant to be a document. The short forms share a few fields with them.
-fn is_document(fields: &Fields) -> bool {
+pub(crate) fn is_document(fields: &Fields) -> bool {
     let has = |name: &str| fields.contains_key(name);
     let kind = fields.get("type").and_then(Value::as_str).unwrap_or_default();
     MARKS.iter().any(|mark| has(mark))

@@ -1,6 +1,7 @@
 //! `alerts`: lists the alerts that fire, and prints the same conditions as rules for Prometheus.
 
 use serde_json::Value;
+use stafette_core::Millis;
 use stafette_telemetry::alerts::prometheus;
 
 use super::{Context, daemon};
@@ -28,13 +29,19 @@ pub(crate) async fn run(context: &Context, arguments: &cli::Alerts) -> Result<Ex
             text(alert, "name"),
             if firing { format!("fires since {}", text(alert, "since")) } else { "quiet".into() },
             format!("{} is {}", text(alert, "measure"), alert["value"]),
-            format!("more than {} within {}", alert["above"], text(alert, "within")),
+            format!("more than {}{}", alert["above"], window(alert)),
             text(alert, "severity"),
             text(alert, "action"),
         ]
     });
     output.table(&["alert", "state", "now", "fires at", "severity", "to do"], rows.collect());
     Ok(Exit::Ok)
+}
+
+/// The time that a measure is about, as the end of a phrase.
+fn window(alert: &Value) -> String {
+    let within = serde_json::from_value::<Millis>(alert["within"].clone());
+    within.map_or_else(|_| String::new(), |within| format!(" within {within}"))
 }
 
 /// The alerts that fire now, a sentence for each; empty when the daemon cannot say.

@@ -17,9 +17,9 @@ pub(crate) async fn run(context: &Context, arguments: cli::Answer) -> Result<Exi
         false => {
             let text = |path: &str| answered.pointer(path).and_then(Value::as_str).unwrap_or("");
             context.output.say(format!(
-                "{} is answered; the run is {}",
+                "{} is answered; {}",
                 text("/answered"),
-                text("/run/status")
+                super::status::sentence(text("/run/status"))
             ));
         }
     }

@@ -13,6 +13,7 @@ use stafette_engine::RunView;
 use stafette_server::LaunchLink;
 
 use super::open::follow;
+use super::status::number;
 use super::{Context, run_path};
 use crate::cli;
 use crate::client::Client;
@@ -194,9 +195,10 @@ fn report(
     output.line(output.paint(tone, &view.status) + rest);
     if arguments.crash {
         output.line(format!(
-            "{} crashes, {} turns delivered again under the same key; counted from what the agents \
+            "{}, {} delivered again under the same key; counted from what the agents \
              themselves wrote down",
-            supervisor.crashed, verdict.redelivered
+            number(supervisor.crashed, "crash", "crashes"),
+            number(verdict.redelivered as u64, "turn", "turns"),
         ));
     }
     let folder: PathBuf = folder.to_owned();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use stafette_agents::seal;
+use stafette_agents::{seal, tell};
 use stafette_core::clean;
 use stafette_core::wire::frame::Frame;
 
@@ -51,6 +51,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Emit) -> Result<Exit,
     let body = json!({ "type": arguments.kind.to_uppercase(), "payload": payload });
     let socket = Path::new(&socket);
     if arguments.print || is_forbidden(socket) {
+        check(&arguments.kind, &payload)?;
         print_signed(context, &arguments.kind, &payload, &token);
         context.output.say("printed, not sent: it counts when Stafette reads it from the output");
         return Ok(Exit::Ok);
@@ -104,6 +105,16 @@ async fn send(
 fn is_forbidden(socket: &Path) -> bool {
     let reached = std::os::unix::net::UnixStream::connect(socket);
     reached.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
+}
+
+/// Checks what is printed as the daemon checks what is sent: nobody answers to a printed frame.
+fn check(kind: &str, payload: &Value) -> Result<(), Failure> {
+    let agent = std::env::var("STAFETTE_AGENT").ok().and_then(|name| name.parse().ok());
+    let Some(agent) = agent else { return Ok(()) };
+    tell::read(&agent, &kind.to_uppercase(), payload.clone()).map(drop).map_err(|mistakes| {
+        Failure::usage(format!("it cannot be understood: {}", mistakes.join("; ")))
+            .fix("correct what it names and print it again")
+    })
 }
 
 fn print_signed(context: &Context, kind: &str, payload: &Value, token: &str) {

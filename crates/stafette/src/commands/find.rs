@@ -3,13 +3,13 @@
 use serde_json::Value;
 use stafette_core::clean::Clean;
 
-use super::{Context, daemon, segment};
+use super::{Context, daemon_of_runs, segment};
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::output::Tone;
 
 pub(crate) async fn run(context: &Context, arguments: &cli::Find) -> Result<Exit, Failure> {
-    let client = daemon(context).await?;
+    let client = daemon_of_runs(context).await?;
     let words = segment(&arguments.words.join(" "));
     let path = format!("/v1/find?limit={}&q={words}", arguments.limit);
     let hits: Vec<Value> = client.get(&path).await?;

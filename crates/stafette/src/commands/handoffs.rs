@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::{Context, daemon, run_path};
+use super::{Context, daemon_of_runs, run_path};
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::output::short;
 
 pub(crate) async fn run(context: &Context, arguments: cli::OneRun) -> Result<Exit, Failure> {
-    let client = daemon(context).await?;
+    let client = daemon_of_runs(context).await?;
     let rows: Vec<Value> = client.get(&run_path(arguments.run.as_deref(), "/handoffs")).await?;
     if context.output.json {
         context.output.data(&rows);

@@ -8,6 +8,7 @@ use stafette_engine::RunView;
 
 use super::{Context, changes};
 use crate::client::Client;
+use crate::daemon;
 use crate::exit::{Exit, Failure};
 use crate::output::{Tone, count};
 use crate::project::{Project, WORKFLOW, is_repository};
@@ -24,6 +25,8 @@ enum State {
     NoWorkflow,
     InvalidWorkflow,
     NotTrusted,
+    /// The folder was at another path before, and its runs are kept there.
+    Moved,
     /// Questions or changes wait for a person.
     WaitingForYou,
     /// Runs are stopped until the user acts.
@@ -89,10 +92,12 @@ impl Standing {
             }
             Err(failure) => Some((State::InvalidWorkflow, failure.what, "stafette check")),
         };
+        let moved = daemon::moved(project).await;
+        let moved = moved.map(|moved| (State::Moved, moved.line(), "stafette state adopt"));
         let client = Client::new(&project.socket()?);
         let held = if client.is_up().await? { standing.ask(&client).await? } else { false };
-        let (state, why, next) = match mistake {
-            Some(mistake) => mistake,
+        let (state, why, next) = match moved.or(mistake) {
+            Some(first) => first,
             None => {
                 let (state, next) = standing.next(project, held);
                 (state, String::new(), next)
@@ -166,6 +171,7 @@ impl Standing {
             State::Outside => String::new(),
             State::NoWorkflow => format!("There is no {WORKFLOW} in this repository yet."),
             State::InvalidWorkflow => format!("{WORKFLOW} is not valid."),
+            State::Moved => "The runs of this project are kept under another path.".to_owned(),
             State::NotTrusted => "This workflow is not trusted yet.".to_owned(),
             State::DaemonDown => "The daemon is not running.".to_owned(),
             State::NoRuns => "Ready, with no runs yet.".to_owned(),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Context, daemon};
+use super::{Context, daemon_of_runs};
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, Tone, short};
 
@@ -10,7 +10,7 @@ use crate::output::{Output, Tone, short};
 const OPTION: usize = 200;
 
 pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
-    let client = daemon(context).await?;
+    let client = daemon_of_runs(context).await?;
     let questions: Vec<Value> = client.get("/v1/inbox").await?;
     if context.output.json {
         context.output.data(&questions);

@@ -87,10 +87,15 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
     }
     match (output.json, trusted) {
         (true, _) => output.data(&json!({ "wrote": file, "agent": agent.words(), "profile": agent.profile(), "reviewer": reviewer.words(), "ignored": ignored, "trusted": trusted })),
+        // A script is the user's own, and is changed more often than the workflow.
+        (false, true) if agent.has_files() || reviewer.has_files() => output.say(
+            "written, and trusted as it is. Next: `stafette trust`, whenever the workflow or a file \
+             that its commands name has changed; then `stafette doctor` and `stafette run \"…\"`",
+        ),
         (false, true) => output.say("written. Next: `stafette doctor`, then `stafette run \"…\"`"),
         (false, false) => output.say(
-            "written. It uses files that were here before: look at them with `stafette trust`, \
-             then `stafette run \"…\"`",
+            "written. It uses files that were here before. Next: look at them with `stafette trust`, \
+             then `stafette doctor` and `stafette run \"…\"`",
         ),
     }
     Ok(Exit::Ok)
@@ -224,6 +229,11 @@ impl Choice {
             Choice::Command(words) => words.clone(),
             Choice::Scripts => vec!["scripts".to_owned()],
         }
+    }
+
+    /// True for a command that may name files of the project.
+    fn has_files(&self) -> bool {
+        matches!(self, Choice::Command(words) if words.len() > 1)
     }
 
     /// The lines for the agent `name` that select it.

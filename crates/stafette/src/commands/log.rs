@@ -5,13 +5,13 @@ mod filter;
 use serde_json::Value;
 use stafette_core::clean::Clean;
 
-use super::{Context, daemon, run_path};
+use super::{Context, daemon_of_runs, run_path};
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use filter::Filter;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Log) -> Result<Exit, Failure> {
-    let client = daemon(context).await?;
+    let client = daemon_of_runs(context).await?;
     let mut filter = Filter::new(&arguments)?;
     // All of them are read: only the earlier ones show whose handoff a later one is about.
     let from = if filter.needs_all() { 0 } else { arguments.after };

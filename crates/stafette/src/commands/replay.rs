@@ -73,7 +73,10 @@ impl Found {
             let text = run.replace('-', "").to_lowercase();
             let digits = id.0.simple().to_string();
             run == "latest"
-                || !text.is_empty() && (digits.starts_with(&text) || digits.ends_with(&text))
+                || !text.is_empty()
+                    && (digits.starts_with(&text)
+                        || digits.ends_with(&text)
+                        || id.short().starts_with(&text))
         };
         let mut runs: Vec<RunId> = all.iter().map(|found| found.run).filter(fits).collect();
         runs.sort_unstable();

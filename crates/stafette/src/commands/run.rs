@@ -82,10 +82,15 @@ async fn start(context: &Context, client: &Client, arguments: &cli::Run) -> Resu
         Some(text) => Some(money(text)?),
         None => None,
     };
+    let request = arguments.request.as_deref().unwrap_or_default();
+    if request.trim().is_empty() && arguments.from_context.is_none() {
+        return Err(Failure::usage("The request is empty")
+            .fix("say what the agents should do: `stafette run \"Add JWT login\"`"));
+    }
     let body = json!({
         "context": context_file(arguments)?,
         "continuous": continuous(arguments)?,
-        "request": arguments.request.as_deref().unwrap_or_default(),
+        "request": request,
         "inputs": pairs(&arguments.inputs)?,
         "budget": budget,
         "tokens": arguments.tokens,

@@ -4,14 +4,16 @@ use std::path::Path;
 
 use serde_json::json;
 use stafette_engine::garbage;
-use stafette_store::{RunFilter, Store};
 
 use super::Context;
 use crate::cli::StateAction;
-use crate::daemon::ground::{self, Lock};
+use crate::daemon::{
+    self,
+    ground::{self, Lock},
+};
 use crate::exit::{Exit, Failure};
 use crate::project::Project;
-use crate::state::{self, older};
+use crate::state::{self, moved, older};
 use crate::store;
 use crate::trust;
 
@@ -28,17 +30,19 @@ async fn show(context: &Context, project: &Project) -> Result<Exit, Failure> {
     let (folder, log) = (project.state()?, project.log());
     let socket = project.socket()?;
     let older = older::find(&project.root).await.map(|older| older.line());
+    let moved = daemon::moved(project).await;
     let output = context.output;
     if output.json {
         output.data(&json!({
             "project": project.root, "state": folder, "socket": socket, "log": log, "older": older,
+            "moved_from": moved.as_ref().map(|moved| &moved.from),
         }));
         return Ok(Exit::Ok);
     }
     output.line(folder.display().to_string());
     output.say(format!("The daemon's log is {}", log.display()));
-    if let Some(older) = older {
-        output.say(older);
+    for line in older.into_iter().chain(moved.map(|moved| moved.line())) {
+        output.say(line);
     }
     Ok(Exit::Ok)
 }
@@ -52,9 +56,15 @@ async fn adopt(context: &Context, project: &Project) -> Result<Exit, Failure> {
             false => Ok(Exit::Failed),
         };
     }
+    if let Some(moved) = moved::find(&project.root) {
+        return take_along(context, project, &moved).await;
+    }
     let older = older::find(&project.root).await.ok_or_else(|| {
         Failure::usage("There is nothing to adopt")
-            .why(format!("{} has no state of an older release", project.root.display()))
+            .why(format!(
+                "{} has no state of an older release, and none of another path where it was before",
+                project.root.display()
+            ))
             .fix("go on as usual; `stafette state` says where the state is")
     })?;
     if let Some(why) = older.objection {
@@ -63,10 +73,8 @@ async fn adopt(context: &Context, project: &Project) -> Result<Exit, Failure> {
             .fix("remove it, unless you know where it comes from"));
     }
     let folder = project.state()?;
-    if has_runs(&project.store()).await? {
-        return Err(Failure::failed("This project has runs already")
-            .why(format!("they are in {}", folder.display()))
-            .fix("put them aside with `stafette state forget`, or remove .stafette"));
+    if store::has_runs(&project.store()).await? {
+        return Err(has_runs(&folder, ", or remove .stafette"));
     }
     let question = format!(
         "Move the runs and worktrees in {} to {}? A run continues with the next `stafette up` if \
@@ -82,6 +90,39 @@ async fn adopt(context: &Context, project: &Project) -> Result<Exit, Failure> {
         context.output.say(format!("git does not find the worktrees any more: {error}"));
     }
     done(context, folder)
+}
+
+/// Takes over the state that this folder had at another path.
+async fn take_along(
+    context: &Context,
+    project: &Project,
+    moved: &moved::Moved,
+) -> Result<Exit, Failure> {
+    let folder = state::place(&project.root);
+    if store::has_runs(&project.store()).await? {
+        return Err(has_runs(&folder, ""));
+    }
+    let question = format!(
+        "This project was at {}. Take its runs and worktrees along to {}? A run continues with \
+         the next `stafette up` if its workflow is trusted",
+        moved.from.display(),
+        folder.display()
+    );
+    if !context.confirm(&question)? {
+        return Ok(Exit::Failed);
+    }
+    let folder = moved::take(moved, &project.root)?;
+    if let Err(error) = garbage::repair(&project.root, &folder).await {
+        context.output.say(format!("git does not find the worktrees any more: {error}"));
+    }
+    context.output.say("trust is given for a path: see `stafette trust` before the next run");
+    done(context, folder)
+}
+
+fn has_runs(folder: &Path, or: &str) -> Failure {
+    Failure::failed("This project has runs already")
+        .why(format!("they are in {}", folder.display()))
+        .fix(format!("put them aside with `stafette state forget`{or}"))
 }
 
 fn forget(context: &Context, project: &Project) -> Result<Exit, Failure> {
@@ -113,15 +154,4 @@ fn locked(project: &Project) -> Result<Lock, Failure> {
     ground::lock(project)?.ok_or_else(|| {
         Failure::failed("The project's daemon runs").fix("stop it first with `stafette down`")
     })
-}
-
-async fn has_runs(path: &Path) -> Result<bool, Failure> {
-    if !path.exists() {
-        return Ok(false);
-    }
-    let store = store::open_file(path)?;
-    let runs = store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await;
-    store.close().await;
-    let runs = runs.map_err(|error| store::unreadable(&error))?;
-    Ok(!runs.is_empty())
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use stafette_engine::{CouncilView, MemberView, RunView};
 
-use super::{Context, daemon, run_path};
+use super::{Context, daemon, daemon_of_runs, run_path};
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::output::short;
@@ -13,7 +13,7 @@ use crate::project::person;
 const EXPLAINED: usize = 20;
 
 pub(crate) async fn run(context: &Context, arguments: cli::OneRun) -> Result<Exit, Failure> {
-    let client = daemon(context).await?;
+    let client = daemon_of_runs(context).await?;
     let output = context.output;
     super::alerts::warn(output, &client).await;
     super::knowledge::warn(output, &client).await;
@@ -54,6 +54,21 @@ pub(crate) async fn run(context: &Context, arguments: cli::OneRun) -> Result<Exi
     Ok(Exit::Ok)
 }
 
+/// `1 retry`, `2 retries`.
+pub(super) fn number(number: impl Into<u64>, one: &str, more: &str) -> String {
+    let number = number.into();
+    format!("{number} {}", if number == 1 { one } else { more })
+}
+
+/// A status that ends `the run …`.
+pub(super) fn sentence(status: &str) -> String {
+    match status {
+        "succeeded" => "the run has succeeded".to_owned(),
+        "failed" => "the run has failed".to_owned(),
+        status => format!("the run is {status}"),
+    }
+}
+
 fn words(view: &RunView) -> String {
     match &view.waiting_on {
         _ if view.stopped => "stopped".to_owned(),
@@ -75,8 +90,12 @@ fn show(context: &Context, value: &Value) -> Result<(), Failure> {
         vec![
             "handoffs".to_owned(),
             format!(
-                "{}, {} refused, {} questions, {} retries, {} rounds",
-                tally.handoffs, tally.refused, tally.escalated, tally.retries, tally.rounds
+                "{}, {} refused, {}, {}, {}",
+                tally.handoffs,
+                tally.refused,
+                number(tally.escalated, "question", "questions"),
+                number(tally.retries, "retry", "retries"),
+                number(tally.rounds, "round", "rounds"),
             ),
         ],
         vec![

@@ -4,6 +4,7 @@
 //! directly: a daemon that is to listen on a non-loopback address does not start without a token.
 
 use serde_json::{Value, json};
+use stafette_core::AgentName;
 use stafette_engine::clock::now;
 use stafette_server::{NewToken, Standing, TokenError, TokenView, Tokens};
 
@@ -12,6 +13,7 @@ use crate::cli;
 use crate::client::Client;
 use crate::daemon;
 use crate::exit::{Exit, Failure};
+use crate::project::Project;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Token) -> Result<Exit, Failure> {
     let project = context.project()?;
@@ -27,6 +29,9 @@ pub(crate) async fn run(context: &Context, arguments: cli::Token) -> Result<Exit
             let agent = agent.map_err(|error: stafette_core::id::BadAgentName| {
                 Failure::usage(error.to_string()).fix("name an agent of stafette.toml")
             })?;
+            if let Some(agent) = &agent {
+                known(&project, agent)?;
+            }
             // By default, an agent's token lets it do its work.
             let scope = scope.unwrap_or(cli::Scope::Act).scope();
             let made = keeper.create(&name, Standing { scope, agent }, expires.as_deref()).await?;
@@ -54,6 +59,20 @@ pub(crate) async fn run(context: &Context, arguments: cli::Token) -> Result<Exit
         }
     }
     Ok(Exit::Ok)
+}
+
+/// Checks that the workflow has the agent: a token for another one would open nothing. A workflow
+/// that cannot be read does not say.
+fn known(project: &Project, agent: &AgentName) -> Result<(), Failure> {
+    let Ok(loaded) = project.load() else { return Ok(()) };
+    let agents = &loaded.workflow.agents;
+    if agents.contains_key(agent) {
+        return Ok(());
+    }
+    let names: Vec<&str> = agents.keys().map(AgentName::as_str).collect();
+    Err(Failure::usage(format!("The workflow has no agent `{agent}`"))
+        .why(format!("it has {}", names.join(", ")))
+        .fix("name one of them, or add it to stafette.toml first"))
 }
 
 fn show(context: &Context, tokens: &[TokenView]) {

@@ -17,7 +17,7 @@ use stafette_engine::{AgentView, RunView};
 use tokio::sync::mpsc;
 use tokio::time::{interval, sleep, timeout};
 
-use super::{Context, attach, daemon, segment};
+use super::{Context, attach, daemon_of_runs, segment};
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const QUEUE: usize = 16;
 
 pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
-    let client = daemon(context).await?;
+    let client = daemon_of_runs(context).await?;
     let watched = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     if context.output.json || !watched {
         let mut agents: Value = client.get("/v1/agents").await?;

@@ -91,7 +91,9 @@ fn show_difference(output: Output, difference: &Difference) {
     lines("+", added, Tone::Good);
     lines("~ file", files, Tone::Yours);
     if added.is_empty() && removed.is_empty() && files.is_empty() {
-        output.line("  nothing that is listed here: a text, a number or a name");
+        output.line(
+            "  only what this list does not show, such as a comment, a description or a name",
+        );
     }
 }
 

@@ -5,8 +5,11 @@ use serde_json::{Value, json};
 use super::Context;
 use crate::cli;
 use crate::client::Client;
+use crate::daemon::door::{Listens, whole};
 use crate::daemon::{self, Daemon};
 use crate::exit::{Exit, Failure};
+use crate::project::Project;
+use crate::state;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Up) -> Result<Exit, Failure> {
     let project = context.project()?;
@@ -22,7 +25,14 @@ pub(crate) async fn run(context: &Context, arguments: cli::Up) -> Result<Exit, F
     }
     daemon::tell_older(&project).await;
     let client = Client::new(&project.socket()?);
-    let running = client.is_up().await?;
+    let mut running = client.is_up().await?;
+    if running && let Some(refused) = refused(&project, &door) {
+        // One that only shows what is there gives way.
+        if !daemon::end_held(&project).await? {
+            return Err(refused);
+        }
+        running = false;
+    }
     if !running {
         let extra = door.arguments();
         let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
@@ -49,13 +59,26 @@ pub(crate) async fn run(context: &Context, arguments: cli::Up) -> Result<Exit, F
     Ok(Exit::Ok)
 }
 
+/// The failure for flags that a running daemon does not have; `None` if it has them already.
+fn refused(project: &Project, flags: &cli::Door) -> Option<Failure> {
+    let arguments = flags.arguments();
+    let listens = Listens::read(&state::place(&project.root));
+    if arguments.is_empty() || listens.as_ref().is_some_and(|listens| listens.has(flags)) {
+        return None;
+    }
+    let listens = listens.map_or("only on its socket".to_owned(), |listens| listens.url);
+    Some(
+        Failure::failed(format!("The daemon runs already, without {}", arguments.join(" ")))
+            .why(format!("it listens {listens}, and takes such flags only when it starts"))
+            .fix("stop it with `stafette down`, and give the same command again; runs continue"),
+    )
+}
+
 impl cli::Door {
     /// The same for a daemon that is started with it. Paths are absolute: it starts in another
     /// folder.
     fn arguments(&self) -> Vec<String> {
-        let whole = |path: &std::path::PathBuf| {
-            std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()
-        };
+        let whole = |path: &std::path::PathBuf| whole(path).display().to_string();
         let listen = self.listen.map(|address| ["--listen".to_owned(), address.to_string()]);
         let cert = self.tls_cert.as_ref().map(|path| ["--tls-cert".to_owned(), whole(path)]);
         let key = self.tls_key.as_ref().map(|path| ["--tls-key".to_owned(), whole(path)]);

@@ -6,13 +6,13 @@ use stafette_core::clean::Clean;
 use stafette_core::run::message::Way;
 
 use super::changes::author;
-use super::{Context, daemon, run_path, segment};
+use super::{Context, daemon_of_runs, run_path, segment};
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::output::{Tone, short};
 
 pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, Failure> {
-    let client = daemon(context).await?;
+    let client = daemon_of_runs(context).await?;
     let what = arguments.what.as_deref();
     if let Some(id) = what.filter(|what| is_change(what)) {
         match client.get::<Value>(&format!("/v1/changes/{}/why", segment(id))).await {
@@ -39,7 +39,10 @@ pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, 
         context.output.data(&explained);
         return Ok(Exit::Ok);
     }
-    way(context, &explained);
+    let handoffs = run_path(explained["run"].as_str(), "/handoffs");
+    // Without them the path is shown all the same.
+    let handoffs: Vec<Value> = client.get(&handoffs).await.unwrap_or_default();
+    way(context, &explained, &handoffs);
     if path.ends_with("/why") {
         context.output.line(format!("○ {}", short(&text(&explained, "/outcome"), 100)));
     }
@@ -68,8 +71,9 @@ fn detail(context: &Context, name: &str, said: &str) {
     }
 }
 
-/// Prints the path from the request to the item.
-fn way(context: &Context, explained: &Value) {
+/// Prints the path from the request to the item. The questions to people are not on it, since their
+/// answers lead back to the asker: they are shown where they were asked.
+fn way(context: &Context, explained: &Value, handoffs: &[Value]) {
     let output = context.output;
     output.line(format!("● {}", short(&text(explained, "/request"), 100)));
     for leg in explained["legs"].as_array().into_iter().flatten() {
@@ -101,6 +105,42 @@ fn way(context: &Context, explained: &Value) {
         for said in changes(leg) {
             detail("change", said);
         }
+        for question in asked(leg, explained, handoffs) {
+            let details = text(question, "/handoff/offer/question/details");
+            detail("asked you", short(&format!("{} {details}", text(question, "/id")), 100));
+            detail("you said", short(&answered(question), 100));
+        }
+    }
+}
+
+/// The questions to people that were asked in a handoff of the path, or in what followed from it
+/// beside the path.
+fn asked<'a>(leg: &Value, explained: &Value, handoffs: &'a [Value]) -> Vec<&'a Value> {
+    let on_path =
+        |id: &Value| explained["legs"].as_array().into_iter().flatten().any(|leg| leg["id"] == *id);
+    let cause = |row: &Value| row.pointer("/handoff/cause").cloned().unwrap_or_default();
+    let origin = |row: &Value| {
+        let mut origin = cause(row);
+        // A cause is always older, so this ends; the number of steps is a limit all the same.
+        for _ in 0..handoffs.len() {
+            if on_path(&origin) {
+                break;
+            }
+            let before = handoffs.iter().find(|row| row["id"] == origin);
+            origin = before.map(cause).unwrap_or_default();
+        }
+        origin
+    };
+    let is_question = |row: &&Value| row["to"] == "human" && !on_path(&row["id"]);
+    handoffs.iter().filter(is_question).filter(|row| origin(row) == leg["id"]).collect()
+}
+
+/// What a person answered, in words or in values; empty while the question is open.
+fn answered(question: &Value) -> String {
+    let response = question.pointer("/handoff/state/closed/response").unwrap_or(&Value::Null);
+    match text(response, "/summary") {
+        said if said.is_empty() => keys(response.get("outputs")),
+        said => said,
     }
 }
 
@@ -123,7 +163,7 @@ fn change(context: &Context, explained: &Value) {
         return context.output.data(explained);
     }
     if let Some(explained) = explained.get("way") {
-        way(context, explained);
+        way(context, explained, &[]);
     }
     let change = &explained["change"];
     let head =

@@ -76,3 +76,39 @@ fn b_07_a_signed_frame_that_is_shown_again_in_a_later_turn_moves_nothing() {
     assert_eq!(log.iter().filter(ended).filter(|event| said(event)).count(), 1, "{log:#?}");
     assert_eq!(view["tally"]["refused"], json!(0), "{view}");
 }
+
+#[test]
+fn b_19_what_says_nothing_is_refused_at_the_door() {
+    let world = world(
+        r#"try() { "$@" 2>> said.txt; echo "exit status $?" >> said.txt; }
+           try $S emit RESULT ''
+           printf '' | try $S emit RESULT -
+           try $S emit RESULT '{}'
+           try $S emit RESULT '{"stat":"failed"}'
+           try $S emit --print RESULT ' '
+           try $S emit HANDOFF '{"to":"human"}'
+           try $S emit HANDOFF '{"to":"human","questions":"Which?"}'
+           try $S emit REPORT '{"tokens":-5}'
+           try $S emit REPORT '{"cost_usd":-1}'
+           try $S emit DONE x
+           $S emit RESULT '{"status":"resolved","summary":"at last"}'"#,
+        "hear",
+    );
+    let view = world.run(&["run", "--foreground", "x", "--json"]).ok().json();
+    assert_eq!(view["status"], "succeeded", "{view}");
+    assert_eq!(view["tally"]["escalated"], json!(0), "nobody is asked an empty question: {view}");
+    let said = world.read("said.txt");
+    assert_eq!(said.matches("exit status 2").count(), 10, "{said}");
+    assert_eq!(said.matches("exit status").count(), 10, "{said}");
+    assert_eq!(said.matches("  fix: correct what it names").count(), 10, "{said}");
+    assert_eq!(said.matches("RESULT: it says nothing").count(), 4, "{said}");
+    for reason in [
+        "did you mean `status`?",
+        "did you mean `question` by `questions`?",
+        "/tokens: `-5`",
+        "/cost_usd: `-1`",
+        "`DONE` is not a signal: it is one of READY, HANDOFF, RESULT, REPORT, CHANGE, SIGNAL, ERROR or MESSAGE",
+    ] {
+        assert!(said.contains(reason), "no `{reason}` in {said}");
+    }
+}
