@@ -276,6 +276,7 @@ mod tests {
             from: Party::Human,
             by: String::new(),
             text: "hello".into(),
+            forgets: None,
         };
         let (sent_at, given_to, delivered) = (Time(0), None, None);
         let message = Arc::new(Message { sent, sent_at, given_to, delivered, again: false });
