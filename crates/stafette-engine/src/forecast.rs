@@ -97,7 +97,7 @@ mod tests {
             shell = { runner = "exec", command = ["./agent"] }
             outside = { runner = "external" }
             elsewhere = { runner = "a2a", url = "https://agents.test" }
-            claude = { runner = "exec", profile = "claude-code" }
+            claude = { runner = "exec", profile = "claude" }
             guessed = { runner = "external", estimate = { money = 0.1 } }
         "#;
         let workflow = stafette_workflow::parse(text).expect("a workflow");
