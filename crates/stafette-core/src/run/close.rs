@@ -1,5 +1,7 @@
 //! A handoff ends, and with the last one the run.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -200,7 +202,21 @@ pub(crate) fn call_off_below(draft: &mut Draft, id: HandoffId, why: &str) {
 pub(crate) fn finish_if_done(draft: &mut Draft) {
     let aside = |h: &crate::Handoff| h.offer.question.as_ref().is_some_and(|q| !q.blocking);
     if !draft.run.status().is_final() && draft.run.open().all(aside) {
-        end(draft, Status::Succeeded, "nothing is left to do");
+        let in_part = |handoff: &&Arc<Handoff>| match &handoff.state {
+            State::Closed(closing) => {
+                handoff.returns_to.is_none()
+                    && closing.way == Way::Answered
+                    && closing.response.outcome == Outcome::Partial
+            }
+            _ => false,
+        };
+        let parts: Vec<String> =
+            draft.run.handoffs.values().filter(in_part).map(|it| it.id.to_string()).collect();
+        let why = match parts.is_empty() {
+            true => "nothing is left to do".to_owned(),
+            false => format!("nothing is left to do; done in part: {}", parts.join(", ")),
+        };
+        end(draft, Status::Succeeded, &why);
     }
 }
 

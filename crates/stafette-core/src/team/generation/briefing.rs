@@ -125,11 +125,16 @@ pub fn narrative(run: &Run) -> String {
             let _ = write!(text, " {} objects: {}.", dissent.member, clip(&dissent.reason, 120));
         }
     }
-    let Usd(spent) = run.purse.spent.money;
+    let spent = run.purse.spent;
+    let cost = match spent.unknown.money {
+        0 => format!("cost ${:.4}", spent.money.dollars()),
+        _ if spent.money == Usd(0) => "told nothing of its cost".to_owned(),
+        _ => format!("cost {}", spent.cost_and_unknown()),
+    };
     let ended = match run.team.lineage.as_ref().is_some_and(|lineage| !lineage.awaits.is_empty()) {
         true => "waits for a person".to_owned(),
         false => run.status().to_string(),
     };
-    let _ = write!(text, " It {ended} and cost ${:.4}.", Usd(spent).dollars());
+    let _ = write!(text, " It {ended} and {cost}.");
     text
 }
