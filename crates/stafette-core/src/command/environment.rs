@@ -108,7 +108,7 @@ mod tests {
             ("RUSTUP_HOME", "/opt/rustup"),
             ("CARGO_HOME", "/opt/cargo"),
             ("JAVA_HOME", "/opt/java"),
-            ("VIRTUAL_ENV", "/work/venv"),
+            ("VIRTUAL_ENV", "/opt/venv"),
             ("HTTPS_PROXY", "http://proxy:3128"),
             ("no_proxy", "localhost"),
             ("http_proxy", "http://me:pass@proxy:3128"),
