@@ -13,6 +13,7 @@ use crate::cli;
 use crate::client::Client;
 use crate::daemon;
 use crate::exit::{Exit, Failure};
+use crate::output::Output;
 use crate::project::Project;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Token) -> Result<Exit, Failure> {
@@ -30,7 +31,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Token) -> Result<Exit
                 Failure::usage(error.to_string()).fix("name an agent of stafette.toml")
             })?;
             if let Some(agent) = &agent {
-                known(&project, agent)?;
+                warn_of_unknown(output, &project, agent);
             }
             // By default, an agent's token lets it do its work.
             let scope = scope.unwrap_or(cli::Scope::Act).scope();
@@ -61,18 +62,18 @@ pub(crate) async fn run(context: &Context, arguments: cli::Token) -> Result<Exit
     Ok(Exit::Ok)
 }
 
-/// Checks that the workflow has the agent: a token for another one would open nothing. A workflow
+/// Says that the workflow does not have the agent: its token opens nothing until it does. A workflow
 /// that cannot be read does not say.
-fn known(project: &Project, agent: &AgentName) -> Result<(), Failure> {
-    let Ok(loaded) = project.load() else { return Ok(()) };
+fn warn_of_unknown(output: Output, project: &Project, agent: &AgentName) {
+    let Ok(loaded) = project.load() else { return };
     let agents = &loaded.workflow.agents;
-    if agents.contains_key(agent) {
-        return Ok(());
+    if !agents.contains_key(agent) {
+        let names: Vec<&str> = agents.keys().map(AgentName::as_str).collect();
+        output.say(format!(
+            "note: the workflow has no agent `{agent}`, so the token opens no turn; it has {}",
+            names.join(", ")
+        ));
     }
-    let names: Vec<&str> = agents.keys().map(AgentName::as_str).collect();
-    Err(Failure::usage(format!("The workflow has no agent `{agent}`"))
-        .why(format!("it has {}", names.join(", ")))
-        .fix("name one of them, or add it to stafette.toml first"))
 }
 
 fn show(context: &Context, tokens: &[TokenView]) {
