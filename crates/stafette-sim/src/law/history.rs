@@ -208,9 +208,17 @@ impl History {
                     let handoff = run.handoff(e.handoff)?;
                     handoff.state.turn().map(|_| handoff.key(run.id))
                 };
-                let out = before.and_then(out);
-                out.into_iter().for_each(|turn| self.costs.called_off(turn));
-                self.ended.extend(out);
+                match (before.and_then(out), e.used) {
+                    // It had begun, so it has cost something.
+                    (Some(turn), Some(used)) => self.end(turn, used)?,
+                    (Some(turn), None) => {
+                        self.costs.called_off(turn);
+                        self.ended.insert(turn);
+                    }
+                    (None, used) => must(used.is_none(), "only a turn has a cost", || {
+                        format!("{} has {used:?}", e.handoff)
+                    })?,
+                }
             }
             Event::QuestionAnswered(e) => {
                 let first = self.answered.insert(e.handoff);
