@@ -289,7 +289,9 @@ impl Pump {
         let now = Instant::now();
         self.pauses.printed(now);
         facts.supervisor.shown(now);
-        if facts.view.sightings.is_ready() || facts.view.modes.bracketed_paste() {
+        // Until it has left the mode of lines, the system would echo and change what is pasted.
+        let takes_keys = || self.program.as_ref().is_some_and(|it| !it.tty.manner().lines);
+        if facts.view.sightings.is_ready() || facts.view.modes.bracketed_paste() && takes_keys() {
             facts.supervisor.ready();
             facts.settle();
         }

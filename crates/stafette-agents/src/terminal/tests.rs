@@ -122,6 +122,20 @@ async fn b_06_a_program_that_asks_for_brackets_gets_them() {
 }
 
 #[tokio::test]
+async fn b_06_a_program_that_asks_for_brackets_too_early_is_not_ready() {
+    let script = "printf '\\033[?2004hearly'; until [ -e go ]; do sleep 0.01; done; \
+                  stty raw -echo; printf late; exec cat";
+    let patience = Patience { settled: PATIENCE, ..quick().patience };
+    let world = World::with(script, &Setup { patience, ..quick() }).await;
+    world.shows("early").await;
+    assert_eq!(world.terminal.status().state, State::Starting, "its input is still edited");
+    fs::write(world.home.path().join("go"), "").unwrap();
+    world.until("ready", |terminal| terminal.status().state == State::Ready).await;
+    assert!(world.terminal.text().join("").contains("late"));
+    world.terminal.end().await;
+}
+
+#[tokio::test]
 async fn b_06_a_text_that_is_not_seen_is_tried_twice_and_not_sent_off() {
     let script = "stty raw -echo; printf '\\033[?2004h'; exec cat > got";
     let setup = Setup { arrival: Duration::from_millis(100), ..quick() };
