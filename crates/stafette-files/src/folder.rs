@@ -187,6 +187,11 @@ impl Folder {
         }
         Ok(fsync(rejected)?)
     }
+
+    /// Writes the reason why a file is not taken that stays where it is.
+    pub(crate) fn explain(&self, name: &str, reason: &[u8]) -> io::Result<()> {
+        write(self.at(Place::Rejected), &format!("{name}{REASON}"), reason).map(drop)
+    }
 }
 
 /// Endings of files that a program is still writing, or keeps for itself.

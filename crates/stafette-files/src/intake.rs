@@ -97,8 +97,8 @@ impl Coordination {
         }
     }
 
-    /// Turns away a file that is not called JSON, once its writer has had the time to rename it.
-    /// One that came with the repository stays where it is.
+    /// Says why a file that is not called JSON is not taken, once its writer has had the time to rename
+    /// it. It stays where it is: it may belong to somebody.
     async fn other(&mut self, name: &str, seen: Seen) -> bool {
         if seen.age() < SETTLES {
             return false;
@@ -106,7 +106,11 @@ impl Coordination {
         match self.origin(Some(Place::Pending), name).await {
             Ok(Origin::Here) => {
                 let reason = "only files whose names end with `.json` are taken: rename it";
-                self.turn_away(name, &Rejection::new("not_json", reason), None)
+                let note = note(name, &Rejection::new("not_json", reason), None);
+                if let Err(error) = self.folder.explain(name, &note) {
+                    tracing::warn!(%error, name, "cannot be explained");
+                }
+                true
             }
             Ok(Origin::NotKnownYet) => false,
             Err(_) => true,
@@ -259,14 +263,8 @@ impl Coordination {
 
     fn turn_away(&mut self, name: &str, rejection: &Rejection, value: Option<Value>) -> bool {
         tracing::info!(name, code = rejection.code, reason = rejection.reason, "not taken");
-        let note = json!({
-            "code": rejection.code,
-            "reason": rejection.reason,
-            "file": name,
-            "message_id": value.as_ref().and_then(|value| value.get("message_id")),
-        });
-        let text = serde_json::to_vec_pretty(&note).unwrap_or_default();
-        match self.folder.reject(Place::Pending, name, &text) {
+        let note = note(name, rejection, value.as_ref());
+        match self.folder.reject(Place::Pending, name, &note) {
             Ok(()) => true,
             Err(error) => {
                 tracing::warn!(%error, name, "cannot be moved to rejected");
@@ -274,6 +272,17 @@ impl Coordination {
             }
         }
     }
+}
+
+/// The file with the reason why another one is not taken.
+fn note(name: &str, rejection: &Rejection, value: Option<&Value>) -> Vec<u8> {
+    let note = json!({
+        "code": rejection.code,
+        "reason": rejection.reason,
+        "file": name,
+        "message_id": value.and_then(|value| value.get("message_id")),
+    });
+    serde_json::to_vec_pretty(&note).unwrap_or_default()
 }
 
 /// Returns the inputs of a file that asks for a run.

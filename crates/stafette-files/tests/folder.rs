@@ -125,14 +125,19 @@ impl Room {
     }
 
     async fn rejection(&self, name: &str) -> Value {
-        let stem = name.trim_end_matches(".json").to_owned();
+        let reason = self.reason(name.trim_end_matches(".json")).await;
         self.until(&format!("{name} in rejected"), || {
-            let reason =
-                fs::read(self.at("handoffs/rejected").join(format!("{stem}.reason.json"))).ok()?;
-            let gone = fs::symlink_metadata(self.at("handoffs/pending").join(name)).is_err();
-            gone.then(|| serde_json::from_slice(&reason).ok())?
+            fs::symlink_metadata(self.at("handoffs/pending").join(name)).is_err().then_some(())
         })
-        .await
+        .await;
+        reason
+    }
+
+    /// Waits for the reason why a file is not taken.
+    async fn reason(&self, name: &str) -> Value {
+        let place = self.at("handoffs/rejected").join(format!("{name}.reason.json"));
+        let read = || serde_json::from_slice(&fs::read(&place).ok()?).ok();
+        self.until(&format!("the reason of {name}"), read).await
     }
 }
 
@@ -242,9 +247,9 @@ async fn s5_02_what_is_not_right_ends_in_rejected_with_its_reason() {
         room.drop(passed_over, json!({ "request": "Clean up" }).to_string());
     }
     room.drop("wish.txt", json!({ "request": "Clean up" }).to_string());
-    let reason = room.rejection("wish.txt").await;
+    let reason = room.reason("wish.txt").await;
     assert!(reason["reason"].as_str().is_some_and(|text| text.contains("`.json`")), "{reason}");
-    for passed_over in [".wish", "wish.json.tmp", "wish.json~"] {
+    for passed_over in [".wish", "wish.json.tmp", "wish.json~", "wish.txt"] {
         assert!(room.at(&format!("handoffs/pending/{passed_over}")).exists(), "{passed_over}");
     }
     assert_eq!(room.engine.runs(10).await.expect("runs").len(), 1, "nothing was begun");

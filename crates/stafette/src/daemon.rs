@@ -8,7 +8,6 @@ pub(crate) mod orphans;
 mod scrub;
 mod telemetry;
 mod trusted;
-mod visitors;
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -331,16 +330,12 @@ impl Daemon {
             ];
             Ok(Open { url, ground, tasks })
         };
-        let watched = engine.clone();
-        let looks = |open: &Open| self.held && open.url.is_none();
         let until = async |open: &Open| {
             crash::arm();
             self.announce(&output, open.url.as_deref(), &socket);
             ready();
             tokio::select! {
                 () = told_to_stop(&stop) => None,
-                // A page may be open in a browser, which is not seen here.
-                () = visitors::none_left(&watched, &socket), if looks(open) => None,
                 lost = open.ground.lost(&**engine.store()) => Some(lost),
             }
         };

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::world::{ECHO, World, program, until_so};
+use crate::world::{ECHO, World, program};
 
 /// A port that was free a moment ago.
 fn port() -> String {
@@ -152,18 +152,6 @@ fn b_22_words_of_the_command_line_are_those_of_the_command_line() {
     assert!(said.err.contains("no agent `nobody`"), "{said:?}");
     let said = world.run(&["token", "create", "y", "--agent", "one"]).ok();
     assert!(!said.err.contains("no agent"), "{said:?}");
-}
-
-#[test]
-fn b_22_a_daemon_that_was_started_to_look_ends_when_nobody_looks() {
-    let world = World::workflow(ECHO);
-    // Long enough for the command that starts it, on a busy machine.
-    let held = [("STAFETTE_UNUSED_MS", "3000")];
-    world.run_with(&["status"], b"", &held).ok();
-    until_so("the end of the daemon", || !world.state().join("daemon.sock").exists());
-    let log = world.kept("daemon.log");
-    assert!(!log.contains("lost what it stands on"), "{log}");
-    world.run(&["status"]).ok();
 }
 
 #[test]
