@@ -255,12 +255,12 @@ pub(crate) fn booked(run: &Run, id: HandoffId, mut used: Usage) -> Usage {
     used
 }
 
-/// Returns the usage to record for the open turn of `id`, which failed: nothing if no agent has taken
-/// it.
+/// Returns the usage to record for the open turn of `id`, which failed: what is unknown is nothing if
+/// no agent has taken it.
 pub(crate) fn lost(run: &Run, id: HandoffId, used: Usage) -> Usage {
     let is_ordered = |handoff: &Handoff| matches!(handoff.state, State::Ordered(_));
     match run.handoff(id).is_some_and(is_ordered) {
-        true => Usage::default(),
+        true => used.amounts(),
         false => booked(run, id, used),
     }
 }
