@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use crate::Signal;
 use crate::output;
 use crate::seal;
+use crate::tell::meaning;
 pub(crate) use dialect::is_document;
 
 /// The most handoffs that one turn may propose.
@@ -265,7 +266,8 @@ impl Harvest {
         if let Some((kind, payload)) = signal_in(&value) {
             return self.signal(&kind, payload);
         }
-        if value.get("signal").is_some_and(Value::is_string) {
+        let votes = value.get("signal").is_some_and(Value::is_string);
+        if votes {
             self.stand(&value);
             // The rest is the answer itself.
             if let Some(fields) = value.as_object_mut() {
@@ -273,9 +275,12 @@ impl Harvest {
             }
         }
         if value.get("to").is_some() {
-            self.handoff(value)
-        } else {
-            self.result(value)
+            self.handoff(value);
+            return None;
+        }
+        match meaning::says("RESULT", &value) {
+            Err(mistakes) if !votes => mistakes.iter().for_each(|mistake| self.mistake(mistake)),
+            _ => self.result(value),
         }
         None
     }

@@ -11,7 +11,7 @@ use crate::Signal;
 use crate::harvest::{Harvest, KINDS};
 use crate::process;
 
-mod meaning;
+pub(crate) mod meaning;
 
 /// The kinds that `stafette emit` takes. A message goes to another agent and is no signal of the
 /// turn, so that it does not come here.

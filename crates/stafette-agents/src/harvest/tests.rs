@@ -168,6 +168,16 @@ fn a_json_result_may_answer_and_hand_on() {
     assert!(!result.bare);
 }
 
+#[test]
+fn b_19_a_json_result_that_says_nothing_is_a_mistake_and_no_success() {
+    for nothing in [json!({}), json!({"stat": "failed"}), json!(null), json!("")] {
+        let mut harvest = Harvest::new(&"builder".parse().unwrap(), false);
+        drop(harvest.document(nothing.clone()));
+        let failure = failed(harvest, 0);
+        assert!(failure.message.contains("RESULT: "), "{nothing}: {failure:?}");
+    }
+}
+
 fn request() -> Value {
     json!({
         "schemaVersion": "1.0.0",

@@ -18,7 +18,7 @@ const QUESTION: [&str; 2] = ["question", "summary"];
 ///
 /// # Errors
 /// Every mistake, with its path.
-pub(super) fn says(kind: &str, payload: &Value) -> Result<(), Vec<String>> {
+pub(crate) fn says(kind: &str, payload: &Value) -> Result<(), Vec<String>> {
     let mistakes = match kind {
         "RESULT" => answers(payload).into_iter().collect(),
         "REPORT" => amounts(payload),
