@@ -277,7 +277,8 @@ fn next_version(world: &World, version: usize) -> String {
 
 /// The version that the program, its source and the only process of it have; the daemon is up again.
 fn version(world: &World, at: &str) -> String {
-    world.run(&["up"]).ok();
+    // One that is still to be killed may go while it is asked.
+    until_so(&format!("{at}: it is up"), || world.run(&["up"]).code == 0);
     let of = |file: &str| {
         let text = world.read(file);
         let said = text.lines().find_map(|line| line.strip_prefix("while echo "));
@@ -286,8 +287,8 @@ fn version(world: &World, at: &str) -> String {
     let ticks = || world.read("ticks").lines().map(str::to_owned).collect::<Vec<_>>();
     let from = ticks().len();
     until(&format!("{at}: one version of everything"), || {
-        // One that is still to be killed may go when its runs continue.
-        world.run(&["up"]).ok();
+        // Or when its runs continue.
+        world.run(&["up"]);
         let (ticks, source, program) = (ticks(), of("source.sh"), of("bin/program"));
         let mut last = ticks.iter().skip(from).rev().take(3);
         let is_calm = ticks.len() > from + 3 && last.all(|tick| *tick == program);
