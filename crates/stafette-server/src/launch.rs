@@ -1,17 +1,15 @@
 //! Launch links: how the user's own browser signs in. A link works once and for a short time. The
 //! page exchanges its key for a session, which it keeps for its own origin and shows with every
 //! request: nothing that a browser would send to another server on this machine by itself. Sessions
-//! end with the daemon, so that whoever listens on its port later can do nothing with one.
+//! end with the daemon, and the next daemon has another port: what another server leaves in the
+//! browser at the old one (a service worker, a cached page) never sees a key.
 
-use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use serde::{Deserialize, Serialize};
 use stafette_core::{Millis, Time};
 use stafette_engine::Scope;
 
 use crate::guard::look_again;
-use crate::private;
 use crate::secret::{self, Hash};
 
 /// Time within which a link can be used.
@@ -29,34 +27,14 @@ struct Pass {
     until: Time,
 }
 
-/// What outlives the daemon: links in notifications stay true.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Place {
-    /// Port of the page.
-    port: Option<u16>,
-}
-
 /// Unused links and signed-in browsers.
 #[derive(Debug, Default)]
 pub(crate) struct Launches {
     links: Mutex<Vec<Pass>>,
     sessions: Mutex<Vec<Pass>>,
-    place: Mutex<Place>,
-    /// File that keeps the place; `None` in tests of other parts.
-    path: Option<PathBuf>,
 }
 
 impl Launches {
-    /// Reads where the page was.
-    pub(crate) fn open(path: &Path) -> Self {
-        let place = private::read(path).unwrap_or_else(|error| {
-            tracing::warn!(%error, path = %path.display(), "the page gets another port");
-            None
-        });
-        let place = Mutex::new(place.unwrap_or_default());
-        Launches { place, path: Some(path.to_owned()), ..Launches::default() }
-    }
-
     /// Creates a key that works once.
     pub(crate) fn key(&self, now: Time, scope: Scope) -> std::io::Result<String> {
         admit(&mut lock(&self.links), now, scope, LINK)
@@ -101,25 +79,6 @@ impl Launches {
             tokio::time::sleep(left).await;
         }
     }
-
-    /// Returns the port of the last page.
-    pub(crate) fn port(&self) -> Option<u16> {
-        lock(&self.place).port
-    }
-
-    /// Records the port of the page; on failure, the next daemon has another one.
-    pub(crate) fn settle(&self, port: u16) {
-        let mut place = lock(&self.place);
-        if place.port == Some(port) {
-            return;
-        }
-        place.port = Some(port);
-        if let Some(path) = &self.path
-            && let Err(error) = private::write(path, &*place)
-        {
-            tracing::warn!(%error, path = %path.display(), "the page's port is not remembered");
-        }
-    }
 }
 
 fn admit(
@@ -144,8 +103,6 @@ fn lock<T>(what: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     const NOON: Time = Time(43_200_000);
@@ -173,31 +130,5 @@ mod tests {
         }
         assert_eq!(lock(&launches.links).len(), MOST);
         assert_eq!(launches.redeem(NOON, &first).expect("chance"), None);
-    }
-
-    #[test]
-    fn b_20_a_session_ends_with_its_daemon_and_the_port_stays() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("page.json");
-        let launches = Launches::open(&path);
-        launches.settle(4690);
-        let key = launches.key(NOON, Scope::Admin).expect("a key");
-        let session = launches.redeem(NOON, &key).expect("chance").expect("a session");
-        assert_eq!(launches.scope(NOON, &session), Some(Scope::Admin));
-        let text = fs::read_to_string(&path).expect("a file");
-        assert!(!text.contains(&Hash::of(&session).text()), "{text}");
-        let again = Launches::open(&path);
-        assert_eq!((again.scope(NOON, &session), again.port()), (None, Some(4690)));
-    }
-
-    #[test]
-    fn a_file_that_tells_nothing_is_made_anew() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("page.json");
-        fs::write(&path, "{").expect("written");
-        let launches = Launches::open(&path);
-        assert_eq!(launches.port(), None);
-        launches.settle(4690);
-        assert_eq!(Launches::open(&path).port(), Some(4690));
     }
 }

@@ -138,7 +138,7 @@ impl Edge {
         let tokens = Arc::new(tokens);
         let a2a = a2a::open(&engine, &workflow);
         let mcp = mcp::service(engine.clone(), workflow.clone(), None);
-        let launches = Arc::new(Launches::open(&tokens.beside("page.json")));
+        let launches = Arc::new(Launches::default());
         let door = Arc::default();
         let (around, observed, stages) = (None, None, None);
         Edge { engine, workflow, stop, tokens, launches, door, a2a, mcp, around, observed, stages }
@@ -216,23 +216,12 @@ impl Edge {
         Ok(door)
     }
 
-    /// Returns the open listener, or opens one on loopback, on the last port if that is free.
+    /// Returns the open listener, or opens one on loopback, on a port of its own each time.
     async fn some_door(&self) -> Result<Door, DoorError> {
-        if let Some(door) = self.door() {
-            return Ok(door);
+        match self.door() {
+            Some(door) => Ok(door),
+            None => self.open(here(0), None, Vec::new()).await,
         }
-        let last = match self.launches.port() {
-            Some(port) => self.open(here(port), None, Vec::new()).await.ok(),
-            None => None,
-        };
-        let door = match last {
-            Some(door) => door,
-            None => self.open(here(0), None, Vec::new()).await?,
-        };
-        let port = door.address.port();
-        let launches = self.launches.clone();
-        let _ = tokio::task::spawn_blocking(move || launches.settle(port)).await;
-        Ok(door)
     }
 
     fn door(&self) -> Option<Door> {

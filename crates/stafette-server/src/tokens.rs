@@ -155,11 +155,6 @@ impl Tokens {
         })
     }
 
-    /// Returns the path of another file in the same folder.
-    pub(crate) fn beside(&self, name: &str) -> PathBuf {
-        self.path.with_file_name(name)
-    }
-
     /// Creates a token. Only the return value contains its secret.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! What a person is shown before a workflow may act, and what ends that trust.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -439,6 +440,20 @@ fn b_20_the_key_of_a_launch_link_is_on_no_command_line() {
     let file = PathBuf::from(opened.trim().trim_start_matches("file://"));
     assert!(fs::read_to_string(&file).expect("a page").contains(&key), "it leads on");
     assert_eq!(fs::metadata(&file).expect("a page").permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn b_20_the_page_of_each_daemon_has_a_port_of_its_own() {
+    let world = World::workflow(ECHO);
+    let ports: BTreeSet<String> = (0..3)
+        .map(|_| {
+            let said = world.run(&["open", "--json"]).ok().json();
+            world.run(&["down"]).ok();
+            let link = said["url"].as_str().expect("a link").to_owned();
+            link.split('/').nth(2).and_then(|host| host.split(':').nth(1)).expect("a port").into()
+        })
+        .collect();
+    assert!(ports.len() > 1, "always {ports:?}");
 }
 
 /// A message that begins a task, with an address for notifications.
