@@ -301,7 +301,9 @@ mod tests {
     #[test]
     fn b_02_the_work_of_a_command_in_a_session_of_its_own_counts() {
         let home = tempfile::tempdir().unwrap();
-        let script = "setsid sh -c 'until [ -e stop ]; do :; done' & cat";
+        // It ends with the folder, however the test ends.
+        std::fs::write(home.path().join("works"), "").unwrap();
+        let script = "setsid sh -c 'while [ -e works ]; do :; done' & cat";
         let mut leader = std::process::Command::new("sh");
         leader.args(["-c", script]).current_dir(home.path()).env(super::super::GROUP, "b_02");
         let mut leader = leader.stdin(std::process::Stdio::piped()).spawn().unwrap();
@@ -312,7 +314,6 @@ mod tests {
             counted = worked(id, false) > 3;
             std::thread::yield_now();
         }
-        std::fs::write(home.path().join("stop"), "").unwrap();
         drop(leader.stdin.take());
         leader.wait().unwrap();
         assert!(counted, "a command under setsid");
