@@ -147,14 +147,41 @@ pub fn example(asked: &[MissingInput]) -> String {
             list if list.ends_with("[]") => "A,B".to_owned(),
             _ => "…".to_owned(),
         };
-        format!("{}={value}", input.key)
+        format!("{}={value}", shell_word(&input.key))
     };
     asked.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns `text` as one word of a command line: what agents wrote must not act when a person copies
+/// the line to a shell.
+pub fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:@%+,…".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn b_17_a_word_of_a_command_line_is_one_word() {
+        for (text, word) in [
+            ("keep", "keep"),
+            ("a b", "'a b'"),
+            ("yes; touch x", "'yes; touch x'"),
+            ("it's $(x)", r"'it'\''s $(x)'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_word(text), word);
+        }
+        let key = "a; b".to_owned();
+        let (expected_type, description) = (String::new(), String::new());
+        let asked = MissingInput { key, expected_type, description, source: None };
+        assert_eq!(example(&[asked]), "'a; b'=…");
+    }
 
     #[test]
     fn s2_07_values_are_read_as_what_was_asked_for() {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use stafette_core::fields::shell_word;
 use stafette_core::workflow::Runner;
 
 use super::Mcp;
@@ -89,7 +90,7 @@ impl Mcp {
 fn fill(text: &str, server: &McpServer, config_file: &Path) -> String {
     let line = || {
         let words = std::iter::once(&server.command).chain(&server.arguments);
-        words.map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+        words.map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
     };
     let mut filled = String::new();
     let mut rest = text;
@@ -116,15 +117,6 @@ fn fill(text: &str, server: &McpServer, config_file: &Path) -> String {
         rest = &rest[end..];
     }
     filled + rest
-}
-
-/// A word in the form in which a shell reads it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `inbox`: lists the questions waiting for you.
 
 use serde_json::Value;
+use stafette_core::fields::shell_word;
 
 use super::{Context, daemon_of_runs};
 use crate::exit::{Exit, Failure};
@@ -53,7 +54,8 @@ pub(crate) fn show(output: Output, row: &Value) {
         .map(|option| short(option, OPTION))
         .collect();
     let example = match (options.first(), text("/handoff/offer/question/answer_with")) {
-        (Some(first), _) => first.clone(),
+        (Some(first), _) if first.starts_with('-') => format!("-- {}", shell_word(first)),
+        (Some(first), _) => shell_word(first),
         // A single text is the whole answer.
         (None, with) if with.is_empty() || is_one_text(&with) => "\"…\"".to_owned(),
         (None, with) => with,

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::json;
+use stafette_core::fields::shell_word;
 
 use super::Context;
 use super::check::git;
@@ -111,7 +112,8 @@ fn is_ours(hook: &Path) -> bool {
 }
 
 fn script(program: &Path, root: &Path) -> String {
-    let (program, root) = (quoted(program), quoted(root));
+    let (program, root) =
+        (shell_word(&program.display().to_string()), shell_word(&root.display().to_string()));
     format!(
         r#"#!/bin/sh
 {MARK}: refuses to commit what somebody else has locked.
@@ -128,9 +130,4 @@ fi
 exec {program} --project {root} lock check --staged
 "#
     )
-}
-
-/// Quotes a path for the shell.
-fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
