@@ -4,23 +4,12 @@ use std::collections::HashMap;
 
 use a2a_types::{Artifact, Part};
 use serde_json::json;
-use stafette_core::handoff::{State, Way};
-use stafette_core::{Handoff, Outcome, Party, Response};
+use stafette_core::handoff::{self, State, Way};
+use stafette_core::{Handoff, Outcome, Response};
 
 /// Returns the answers that no other handoff of the run continued, in order.
 pub(crate) fn all(handoffs: &[Handoff]) -> Vec<Artifact> {
-    let last = |handoff: &&Handoff| {
-        let passed_on = handoffs.iter().any(|next| {
-            next.cause == Some(handoff.id)
-                && next.returns_to != Some(handoff.id)
-                && matches!(next.offer.to, Party::Agent(_))
-        });
-        matches!(handoff.offer.to, Party::Agent(_))
-            && handoff.returns_to.is_none()
-            && handoff.turn > 0
-            && !passed_on
-    };
-    handoffs.iter().filter(last).filter_map(of).collect()
+    handoff::results(handoffs).filter_map(of).collect()
 }
 
 fn of(handoff: &Handoff) -> Option<Artifact> {

@@ -1,6 +1,6 @@
 //! A handoff: one unit of work passed from one party to another.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -361,6 +361,19 @@ pub struct Handoff {
     /// The resources used so far.
     #[serde(default)]
     pub usage: Usage,
+}
+
+/// Returns the handoffs of a run whose answers are its result: no other handoff continued them.
+pub fn results(handoffs: &[Handoff]) -> impl Iterator<Item = &Handoff> {
+    let is_agents = |handoff: &&Handoff| matches!(handoff.offer.to, Party::Agent(_));
+    let continued: BTreeSet<HandoffId> = handoffs
+        .iter()
+        .filter(is_agents)
+        .filter_map(|next| next.cause.filter(|cause| next.returns_to != Some(*cause)))
+        .collect();
+    handoffs.iter().filter(is_agents).filter(move |handoff| {
+        handoff.returns_to.is_none() && handoff.turn > 0 && !continued.contains(&handoff.id)
+    })
 }
 
 /// The input with a person's reply in their own words.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use stafette_core::run::Tally;
 use stafette_core::run::budget::{self, Purse};
 use stafette_core::run::propose::HandoffRefused;
+use stafette_core::team::order::Order;
 use stafette_core::{Event, Handoff, HandoffId, Recorded, Run, RunId, State, Time};
 use stafette_store::{Batch, Entry, HandoffRow, RunRow, Snapshot};
 
@@ -34,6 +35,9 @@ pub struct RunView {
     /// The reason why it ended; `None` while it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// True while what its agents left in their worktrees is made into a change, after its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub collecting: bool,
     /// The number of the generation of its team; `None` when it is not a generation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<u32>,
@@ -79,6 +83,11 @@ fn held(run: &Run) -> Vec<Held> {
     run.open().filter_map(one).collect()
 }
 
+/// True if `run` has ended, and its outcome is still to be collected.
+pub(crate) fn is_collecting(run: &Run) -> bool {
+    run.status().is_final() && run.orders().contains(&Order::Collect)
+}
+
 impl RunView {
     /// True if the run has ended, successfully or not.
     #[must_use]
@@ -102,6 +111,7 @@ impl RunView {
             stopped: false,
             waiting_on: status.waiting_on().map(str::to_owned),
             why: ending,
+            collecting: is_collecting(run),
             generation: run.team.lineage.as_ref().map(|lineage| lineage.number),
             working: run
                 .open()

@@ -1,15 +1,20 @@
 //! The context of a tool call.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use stafette_core::RunId;
 use stafette_core::trace::Traceparent;
 use stafette_engine::{Caller, Denied, Engine, Right};
 use stafette_stages::{Actor, Stages};
+use tokio::time::{Instant, timeout};
 
 use crate::turn_handle::{TurnHandle, Whose};
 use crate::{ReadWorkflow, ToolError};
+
+/// Interval of progress reports while a call waits.
+const SIGN: Duration = Duration::from_secs(5);
 
 /// Receiver of progress reports of a call.
 pub(crate) trait Progress: Send + Sync {
@@ -34,6 +39,29 @@ impl CallContext {
     pub(crate) async fn goes_on(&self, step: u32, message: impl Into<String>) {
         if let Some(progress) = &self.progress {
             progress.tell(step, message.into()).await;
+        }
+    }
+
+    /// Waits for `work`, which ends within `within`, and reports progress from time to time.
+    pub(crate) async fn reporting<T>(
+        &self,
+        what: &str,
+        within: Duration,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let end = Instant::now() + within;
+        let mut step = 1;
+        self.goes_on(step, format!("waiting for {what}")).await;
+        tokio::pin!(work);
+        loop {
+            match timeout(SIGN, &mut work).await {
+                Ok(done) => return done,
+                Err(_) => {
+                    step += 1;
+                    let left = end.saturating_duration_since(Instant::now()).as_secs();
+                    self.goes_on(step, format!("still waiting for {what}, {left} s left")).await;
+                }
+            }
         }
     }
 

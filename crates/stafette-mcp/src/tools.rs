@@ -47,6 +47,9 @@ use crate::turn_handle::{TurnHandle, Whose, short};
 
 pub(crate) use briefing::Briefing;
 
+/// Maximum wait in one call, in seconds.
+const LONGEST_WAIT: u64 = 600;
+
 /// An action that an agent can call.
 trait Tool: 'static {
     /// Name that clients call it by.

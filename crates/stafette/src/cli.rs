@@ -68,7 +68,7 @@ pub(crate) enum Command {
     Resume(OneRun),
     /// Show all runs, or one of them.
     #[command(visible_alias = "show")]
-    Status(OneRun),
+    Status(Status),
     /// Show costs by run, agent or day.
     Cost(Cost),
     /// List the handoffs of a run.
@@ -299,6 +299,15 @@ pub(crate) struct Note {
 pub(crate) struct OneRun {
     /// Run id, or its first or last digits [default: newest run].
     pub(crate) run: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// Run id, or its first or last digits [default: all runs].
+    pub(crate) run: Option<String>,
+    /// Print one line about the project, for a status line; starts nothing.
+    #[arg(long, conflicts_with = "run")]
+    pub(crate) line: bool,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ use stafette_core::{Run, RunId};
 use stafette_store::RunFilter;
 
 use super::{Engine, parse};
+use crate::record::is_collecting;
 use crate::task::Shown;
 use crate::{Driver, EngineError, Feed, RunView};
 
@@ -50,7 +51,8 @@ impl Engine {
         Ok(Arc::new(Driver::restore(&loaded)?.run().clone()))
     }
 
-    /// Returns once the run is over or waits for a person, with its view.
+    /// Returns once the run is over and its outcome is collected, or it waits for a person, with its
+    /// view.
     ///
     /// # Errors
     /// When there is no such run.
@@ -58,7 +60,8 @@ impl Engine {
         if let Some(mut handle) = self.handle(run) {
             let settled = |shown: &Shown| {
                 let status = shown.run.status();
-                status.is_final() || matches!(status.waiting_on(), Some("human" | "budget"))
+                (status.is_final() && !is_collecting(&shown.run))
+                    || matches!(status.waiting_on(), Some("human" | "budget"))
             };
             if let Ok(shown) = handle.shown.wait_for(settled).await {
                 return Ok(RunView::of(&shown.run));

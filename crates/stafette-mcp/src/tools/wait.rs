@@ -6,15 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::{AgentName, Party, TurnOrder};
 use stafette_engine::{Right, Wanted};
-use tokio::time::{Instant, timeout_at};
 
-use super::{CallContext, Effect, ToolError, Whose, short};
-
-/// Maximum wait in one call, in seconds.
-const LONGEST: u64 = 600;
-
-/// Interval of progress reports while waiting.
-const SIGN: Duration = Duration::from_secs(5);
+use super::{CallContext, Effect, LONGEST_WAIT, ToolError, Whose, short};
 
 pub(super) struct Tool;
 
@@ -115,40 +108,15 @@ impl super::Tool for Tool {
             None => context.caller.who.run(),
         };
         let wanted = Wanted { run, agent };
-        let offered = wait(&context, &wanted, arguments.within_seconds.min(LONGEST)).await?;
+        let within = Duration::from_secs(arguments.within_seconds.min(LONGEST_WAIT));
+        let whom = wanted.agent.as_ref().map_or_else(|| "anyone".to_owned(), ToString::to_string);
+        let work = context.engine.external().offered(&wanted, within);
+        let offered = context.reporting(&format!("work for {whom}"), within, work).await;
         let next = match offered.is_empty() {
             true => "Nothing came. Call `wait` again to go on waiting.",
             false => "Call `accept` with the `run` and `handoff` of one of them.",
         };
         let offered = offered.into_iter().map(Offered::from).collect();
         Ok(Output { offered, next: next.to_owned() })
-    }
-}
-
-/// Waits, and reports progress from time to time.
-async fn wait(
-    context: &CallContext,
-    wanted: &Wanted,
-    seconds: u64,
-) -> Result<Vec<TurnOrder>, ToolError> {
-    let whom = wanted.agent.as_ref().map_or_else(|| "anyone".to_owned(), ToString::to_string);
-    let within = Duration::from_secs(seconds);
-    let end = Instant::now() + within;
-    let mut step = 1;
-    context.goes_on(step, format!("waiting for work for {whom}")).await;
-    let work = context.engine.external().offered(wanted, within);
-    tokio::pin!(work);
-    loop {
-        let sign = Instant::now() + SIGN;
-        match timeout_at(sign, &mut work).await {
-            Ok(offered) => return Ok(offered),
-            Err(_) => {
-                step += 1;
-                let left = end.saturating_duration_since(Instant::now()).as_secs();
-                context
-                    .goes_on(step, format!("still waiting for work for {whom}, {left} s left"))
-                    .await;
-            }
-        }
     }
 }

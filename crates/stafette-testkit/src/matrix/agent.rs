@@ -51,8 +51,12 @@ impl Agent {
         }
     }
 
-    /// Returns its programs, installed.
-    pub(super) fn programs(self, acp: bool) -> Result<Vec<PathBuf>, InstallError> {
+    /// Returns its programs, installed, with those for the Agent Client Protocol if `acp` says so.
+    ///
+    /// # Errors
+    ///
+    /// If a package cannot be installed.
+    pub fn programs(self, acp: bool) -> Result<Vec<PathBuf>, InstallError> {
         let packages: &[Package] = match self {
             Agent::Claude if acp => &[Package::CLAUDE, Package::CLAUDE_ACP],
             Agent::Claude => &[Package::CLAUDE],

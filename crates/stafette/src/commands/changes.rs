@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use serde_json::{Value, json};
+use stafette_core::RunId;
 
 use super::{Context, daemon, segment};
 use crate::cli::{self, ChangesCommand};
@@ -134,6 +135,24 @@ pub(crate) async fn waiting(client: &Client, asked: &[Value]) -> Result<Vec<Stri
     let about = "/handoff/offer/question/about/change";
     let is_asked = |change: &Value| asked.iter().any(|it| it.pointer(about) == Some(&change["id"]));
     Ok(changes.filter(|change| is_waiting(change) && !is_asked(change)).map(line).collect())
+}
+
+/// A line for each change of a run, with what the user can do with it.
+pub(crate) async fn of_run(client: &Client, run: RunId) -> Result<Vec<String>, Failure> {
+    let list: Value = client.get("/v1/changes").await?;
+    let changes = list["changes"].as_array().into_iter().flatten();
+    let own = changes.filter(|change| change["author"]["run"] == json!(run));
+    let line = |change: &Value| {
+        let (id, seen, status) = (text(change, "id"), named(change), text(change, "status"));
+        let files = count(change["edits"].as_array().map_or(0, Vec::len), "file");
+        let next = match status.as_str() {
+            _ if is_waiting(change) => format!("stafette changes approve {seen}"),
+            "pending" | "approved" => format!("stafette apply {id}"),
+            _ => return format!("{id}: {files}, {status}"),
+        };
+        format!("{id}: {files}, {status}. Look: stafette diff {id}. Take it: {next}")
+    };
+    Ok(own.map(line).collect())
 }
 
 /// Returns the name of a set with its revision, unless that is the first.

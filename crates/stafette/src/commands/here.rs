@@ -61,10 +61,7 @@ struct Standing {
 const RUN: &str = "stafette run \"…\"";
 
 pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
-    let standing = match context.find_project()? {
-        Some(project) => Standing::of(&project).await?,
-        None => Standing::without(context.project.as_deref()),
-    };
+    let standing = Standing::here(context).await?;
     match context.output.json {
         true => context.output.data(&standing),
         false => standing.show(context),
@@ -72,7 +69,37 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
+/// Prints the same in one line, for the status line of an assistant: nothing outside of a project,
+/// and no advice while there is nothing to do.
+pub(crate) async fn line(context: &Context) -> Result<Exit, Failure> {
+    let standing = Standing::here(context).await?;
+    match context.output.json {
+        true => context.output.data(&standing),
+        false => context.output.line(standing.line()),
+    }
+    Ok(Exit::Ok)
+}
+
 impl Standing {
+    async fn here(context: &Context) -> Result<Self, Failure> {
+        match context.find_project()? {
+            Some(project) => Standing::of(&project).await,
+            None => Ok(Standing::without(context.project.as_deref())),
+        }
+    }
+
+    fn line(&self) -> String {
+        match self.state {
+            State::Outside | State::NoWorkflow => String::new(),
+            State::Idle | State::NoRuns => "stafette: idle".to_owned(),
+            State::DaemonDown => "stafette: not running".to_owned(),
+            _ => {
+                let said = self.sentence();
+                format!("stafette: {} ({})", said.trim_end_matches('.'), self.next)
+            }
+        }
+    }
+
     fn without(named: Option<&Path>) -> Self {
         let here = named.map_or_else(std::env::current_dir, Path::canonicalize);
         let (state, next) = match here.is_ok_and(|folder| is_repository(&folder)) {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use stafette_agents::profile::unseen;
 use stafette_core::clean::Clean;
-use stafette_core::{Fields, Usd};
-use stafette_engine::RunView;
+use stafette_core::{Fields, Handoff, Usd, handoff};
+use stafette_engine::{HandoffView, RunView};
 use tokio::sync::Notify;
 
 use super::{Context, run_path};
@@ -229,7 +229,10 @@ async fn follow(
         }
         let may_settle = ["run_finished", "handoff_admitted", "handoff_blocked", "handoff_closed"];
         if settling.is_none() && may_settle.iter().any(|name| event["event"] == *name) {
-            let view: RunView = client.get(&run_path(Some(run), "")).await?;
+            let mut view: RunView = client.get(&run_path(Some(run), "")).await?;
+            if view.collecting {
+                view = client.get(&run_path(Some(run), "/settled")).await?;
+            }
             settling = settled(&view, stay).map(|exit| (view, exit));
         }
         // All events that led to the end are shown before the end itself.
@@ -284,8 +287,36 @@ async fn end(
         super::cost::spent(view.purse.spent),
     );
     output.say(output.paint(tone, &view.status) + rest);
+    if view.is_over() {
+        result(context, client, view).await?;
+    }
     output.line(view.run.to_string());
     Ok(exit)
+}
+
+/// Says what a run that has ended brought, and what the user can do with it.
+async fn result(context: &Context, client: &Client, view: &RunView) -> Result<(), Failure> {
+    let output = context.output;
+    let path = run_path(Some(&view.run.to_string()), "/handoffs");
+    let rows: Vec<Value> = client.get(&path).await?;
+    let admitted = |row: &Value| match serde_json::from_value(row["handoff"].clone()) {
+        Ok(HandoffView::Admitted(handoff)) => Some(*handoff),
+        _ => None,
+    };
+    let handoffs: Vec<Handoff> = rows.iter().filter_map(admitted).collect();
+    for handoff in handoff::results(&handoffs) {
+        let said = handoff.answer().map(|answer| answer.summary).unwrap_or_default();
+        if !said.is_empty() {
+            output.say(format!("  {}: {}", handoff.offer.to, short(&said, 200)));
+        }
+    }
+    for line in super::changes::of_run(client, view.run).await? {
+        output.say(format!("  {line}"));
+    }
+    if view.collecting {
+        output.say("  What its agents left is still being collected: see `stafette changes`");
+    }
+    Ok(())
 }
 
 /// One event for people, if it is worth a line.

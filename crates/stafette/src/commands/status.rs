@@ -12,7 +12,10 @@ use crate::project::person;
 /// The most runs in a list whose trouble is shown.
 const EXPLAINED: usize = 20;
 
-pub(crate) async fn run(context: &Context, arguments: cli::OneRun) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, arguments: cli::Status) -> Result<Exit, Failure> {
+    if arguments.line {
+        return super::here::line(context).await;
+    }
     let client = daemon_of_runs(context).await?;
     let output = context.output;
     super::alerts::warn(output, &client).await;

@@ -309,11 +309,10 @@ command = ["sh", "-c", "cat > /dev/null; echo changed > src.txt; echo done"]
         let done = Command::new("git").args(arguments).current_dir(world.project()).status();
         assert!(done.expect("git").success());
     }
-    world.run(&["run", "Change it", "--json"]).ok();
-    let change = until("a change", || {
-        let list = world.run(&["changes", "--json"]).ok().json();
-        list["changes"].get(0).cloned()
-    });
+    let said = world.run(&["run", "Change it"]).ok();
+    let offer = "c1: 1 file, pending. Look: stafette diff c1. Take it: stafette apply c1\n";
+    assert!(said.err.contains("\n  one: done\n") && said.err.contains(offer), "{said:?}");
+    let change = world.run(&["changes", "--json"]).ok().json()["changes"][0].clone();
     assert_eq!(change["reason"], "Change it");
     assert_eq!(change["author"]["agent"], "one");
     assert_eq!(world.read("src.txt"), "as it was\n");

@@ -4,6 +4,10 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+use stafette_testkit::cli::Cli;
+use stafette_testkit::matrix::Agent;
+use stafette_testkit::model::{ModelServer, Reply, Rule, Script};
 use stafette_testkit::tools;
 
 use crate::world::{World, copy, program, repository};
@@ -87,6 +91,7 @@ struct Reader {
     world: World,
     path: String,
     folder: PathBuf,
+    env: Vec<(String, String)>,
     /// Where a daemon may be left behind.
     visited: Vec<PathBuf>,
 }
@@ -101,7 +106,7 @@ impl Reader {
         let folders: Vec<String> = folders.map(|folder| folder.display().to_string()).collect();
         let path = format!("{}:{}", folders.join(":"), std::env::var("PATH").unwrap_or_default());
         let folder = world.project();
-        Reader { world, path, folder, visited: Vec::new() }
+        Reader { world, path, folder, env: Vec::new(), visited: Vec::new() }
     }
 
     fn act_out(mut self, document: &str) {
@@ -138,6 +143,7 @@ impl Reader {
             .command("sh")
             .args(["-c", &format!("{{ {command}\n}} 2>&1")])
             .env("PATH", &self.path)
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
             .current_dir(&self.folder)
             .output()
             .expect("sh");
@@ -182,4 +188,51 @@ fn b_27_the_examples_of_coordination_are_typed() {
 fn b_27_the_examples_of_interfaces_are_typed() {
     tools::debian("curl", "curl").expect("curl");
     Reader::new(&[]).act_out("docs/interfaces.md");
+}
+
+/// What an assistant does with a request: it gives it to the team, waits, and says how it went.
+fn orchestrates(prompt: &str, server: &str, said: &str) -> Rule {
+    Rule::when(prompt)
+        .then(Reply::mcp(server, "start_run", json!({ "request": "Add a --json flag" })))
+        .then(Reply::mcp(server, "status", json!({ "run": "latest", "within_seconds": 120 })))
+        .then(Reply::text(said))
+}
+
+#[test]
+fn b_23_assistants_run_the_team() {
+    let done = "The team is done: it was built, and the review found nothing.";
+    let script =
+        Script::new().rule(orchestrates("Have the team add", "stafette", done)).rule(orchestrates(
+            "Have this project's team do the following",
+            "plugin_stafette_stafette",
+            "The team is done, and nothing waits for you.",
+        ));
+    let model = ModelServer::start(script).expect("a model");
+    let gemini = Agent::Gemini.programs(false).expect("Gemini").remove(0);
+    let node = tools::node_24().expect("Node.js").join("bin");
+    let mut reader = Reader::new(&[]);
+    let (home, project) = (reader.world.home().join("agents"), reader.world.project());
+    copy(&repository().join("plugin"), &project.join("plugin"));
+    let settings = "{\"security\": {\"auth\": {\"selectedType\": \"gemini-api-key\"}}}";
+    reader.world.write("../.gemini/settings.json", settings);
+    let mut programs = vec![gemini];
+    for cli in Cli::ALL {
+        let agent = cli.prepare(&home, &project, &model.url()).expect("an assistant");
+        programs.push(agent.program);
+        reader.env.extend(agent.env);
+    }
+    let gemini = [
+        ("GOOGLE_GEMINI_BASE_URL", model.url()),
+        ("GEMINI_API_KEY", "scripted".to_owned()),
+        ("GEMINI_MODEL", "gemini-2.5-pro".to_owned()),
+        ("GEMINI_CLI_TRUST_WORKSPACE", "true".to_owned()),
+    ];
+    reader.env.extend(gemini.map(|(name, value)| (name.to_owned(), value)));
+    let folders = programs.iter().filter_map(|program| program.parent()).chain([node.as_path()]);
+    for folder in folders {
+        reader.path = format!("{}:{}", folder.display(), reader.path);
+    }
+    reader.act_out("docs/assistants.md");
+    let heard: String = model.exchanges().iter().map(|one| one.body.to_string()).collect();
+    assert!(heard.contains("The change is good"), "the result of the run: {heard}");
 }
