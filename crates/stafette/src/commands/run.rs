@@ -2,6 +2,7 @@
 
 mod generations;
 
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,12 +14,13 @@ use stafette_engine::{HandoffView, RunView};
 use tokio::sync::Notify;
 
 use super::{Context, run_path};
-use crate::cli;
+use crate::cli::{self, Template};
 use crate::client::Client;
 use crate::daemon::{self, Daemon};
 use crate::exit::{Exit, Failure};
 use crate::output::{Tone, short};
-use crate::project::{Project, person};
+use crate::project::{Project, is_repository, person};
+use crate::trust;
 use crate::window::{Signals, no_signals};
 
 /// The time that a daemon inside has to end.
@@ -28,7 +30,7 @@ const ENDING: Duration = Duration::from_secs(30);
 type Ended = Result<Result<(), Failure>, tokio::task::JoinError>;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Run) -> Result<Exit, Failure> {
-    let project = context.project()?;
+    let Some(project) = prepared(context)? else { return Ok(Exit::Failed) };
     if !arguments.foreground {
         let client = daemon::reach(&project).await?;
         return start(context, &client, &arguments).await;
@@ -58,6 +60,31 @@ pub(crate) async fn run(context: &Context, arguments: cli::Run) -> Result<Exit, 
     let _: Result<Value, Failure> = client.post("/v1/stop", &json!({})).await;
     let _ = server.await;
     exit
+}
+
+/// Returns the project. In a repository without a workflow the user is offered one, and in a
+/// terminal also to trust the workflow that is there; `None` if they do not want it.
+fn prepared(context: &Context) -> Result<Option<Project>, Failure> {
+    let in_terminal = std::io::stdin().is_terminal();
+    let here = context.project.clone().map_or_else(std::env::current_dir, Ok);
+    let is_bare = context.find_project()?.is_none() && here.is_ok_and(|it| is_repository(&it));
+    if is_bare && (in_terminal || context.yes) {
+        context.output.say("There is no stafette.toml in this repository yet. This one would do:");
+        let pair = cli::Init { template: Template::Pair, agent: None, scripted: false, force: false };
+        if super::init::run(context, &pair)? != Exit::Ok {
+            return Ok(None);
+        }
+    }
+    let project = context.project()?;
+    // `--yes` confirms what the user has asked for, never what a repository brings along.
+    if in_terminal && !context.yes && !context.output.json {
+        let loaded = project.load()?;
+        let look = cli::Trust { list: false };
+        if !trust::is_trusted(&project, &loaded) && super::trust::run(context, &look)? != Exit::Ok {
+            return Ok(None);
+        }
+    }
+    Ok(Some(project))
 }
 
 /// The end of a run in the foreground by a signal, which the daemon inside receives too.

@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use stafette_testkit::disk;
 
-use crate::world::{World, until};
+use crate::world::World;
 
 const ECHO: &str = r#"
 [workflow]

@@ -5,9 +5,10 @@ use std::fs;
 
 use serde_json::{Value, json};
 use stafette_testkit::matrix::{Agent, trials};
+use stafette_testkit::model::{ModelServer, Reply, Rule, Script};
 use stafette_testkit::tools;
 
-use crate::world::{World, program};
+use crate::world::{World, program, repository};
 
 /// Tries an agent in one mode, and looks at what is left in the user's home.
 fn tried(agent: Agent, runner: &str, cases: &str) -> Vec<Value> {
@@ -73,4 +74,71 @@ fn b_23_an_agent_that_is_not_installed_is_named_with_its_package() {
     let said = world.run_with(&["doctor", "--try", "--only", "nobody"], b"", &env);
     assert_eq!(said.code, 2, "{said:?}");
     assert!(said.err.contains("choose from claude, codex"), "{said:?}");
+}
+
+/// The trial settings of a profile as it is shipped: the variables and the files of a home that has
+/// a key and knows a model, and nothing else.
+fn settle(world: &World, name: &str, model: &str) -> Vec<(String, String)> {
+    let path = repository().join(format!("crates/stafette-agents/profiles/{name}.toml"));
+    let profile: toml::Table =
+        fs::read_to_string(path).expect("a profile").parse().expect("a profile is TOML");
+    let fill = |text: &toml::Value| {
+        let text = text.as_str().expect("text");
+        text.replace("{model}", model).replace("{key}", "sk-scripted-key-for-a-model-on-loopback")
+    };
+    let table = |key: &str| profile["trial"][key].as_table().cloned().unwrap_or_default();
+    for (file, text) in table("files") {
+        let file = world.home().join(file);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+        fs::write(file, fill(&text)).expect("written");
+    }
+    table("env").iter().map(|(key, value)| (key.clone(), fill(value))).collect()
+}
+
+#[test]
+fn b_27_a_new_user_has_an_applied_change_after_two_commands() {
+    tools::debian("bwrap", "bubblewrap").expect("bubblewrap");
+    let script = Script::new()
+        .rule(
+            Rule::when("You build.")
+                .then(Reply::shell("echo FOLDER=$(pwd)"))
+                .then(Reply::write("{folder}/flag.txt", "--json\n"))
+                .then(Reply::mcp(
+                    "stafette",
+                    "handoff",
+                    json!({ "to": "reviewer", "summary": "The flag is in flag.txt" }),
+                ))
+                .then(Reply::text("Built.")),
+        )
+        .rule(
+            Rule::when("You review.")
+                .then(Reply::shell("cat flag.txt"))
+                .then(Reply::mcp("stafette", "complete", json!({ "summary": "The flag is good" })))
+                .then(Reply::text("Reviewed.")),
+        );
+    let model = ModelServer::start(script).expect("a model");
+    let world = World::new();
+    world.write("tool.py", "print('hello')\n");
+    for words in [&["init", "-q", "-b", "main"][..], &["add", "."], &["commit", "-qm", "Begin"]] {
+        let mut git = world.command("git");
+        let git = git.args(["-c", "user.name=Mia", "-c", "user.email=mia@example.org"]);
+        assert!(git.args(words).status().expect("git").success());
+    }
+    let mut env = Vec::new();
+    let mut path = String::new();
+    for agent in [Agent::Claude, Agent::Codex] {
+        let program = agent.programs(false).expect("an agent").remove(0);
+        path += &format!("{}:", program.parent().expect("a folder").display());
+        env.extend(settle(&world, agent.name(), &model.url()));
+    }
+    path += &std::env::var("PATH").unwrap_or_default();
+    env.push(("PATH".to_owned(), path));
+    let env: Vec<_> = env.iter().map(|(name, value)| (&**name, &**value)).collect();
+    let said = world.run_with(&["run", "--yes", "Add a --json flag"], b"", &env);
+    let heard = || format!("{said:?}\n{:?}", model.exchanges());
+    assert_eq!(said.code, 0, "{}", heard());
+    assert!(said.err.contains("reviewer: The flag is good"), "{}", heard());
+    assert!(said.err.contains("Take it: stafette apply c1"), "{}", heard());
+    world.run_with(&["apply", "c1", "--yes"], b"", &env).ok();
+    assert_eq!(world.read("flag.txt"), "--json\n", "{}", heard());
 }
