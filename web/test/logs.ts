@@ -2,6 +2,9 @@ import { readFileSync } from 'node:fs'
 import type { Changed, Recorded, RunView } from '../src/api/types'
 import { type RunState, extend } from '../src/state/run'
 
+/** The runs that are recorded from their beginning to their end. */
+export const NAMES = ['demo', 'feature', 'crash', 'circular', 'limit', 'unknown', 'generation1', 'generation2', 'phases']
+
 const folder = new URL('./logs/', import.meta.url)
 
 function lines<T>(file: string): T[] {
@@ -19,7 +22,10 @@ export function log(name: string): Recorded[] {
 }
 
 /** The state after all of `events`, up to and with number `until`. */
-export const replay = (events: readonly Recorded[], until = Infinity): RunState | null => extend(null, events, until)
+export const replay = (events: readonly Recorded[], until = Infinity): RunState | null => extend(null, events.filter((event) => event.seq <= until))
+
+/** The state after one more event. */
+export const reduce = (state: RunState | null, event: Recorded): RunState | null => extend(state, [event])
 
 /** The same run in the daemon's own words. */
 export function view(name: string): RunView & { tally: Record<string, number> } {
@@ -63,7 +69,7 @@ export function crowd(agents: number, events: number): Recorded[] {
   const changed = (id: string, fields: object): object => ({ changed: { handoffs: { [id]: fields } } })
   names.forEach((name, index) => {
     const id = `h${index + 1}`
-    const made = { id, offer: offer('human', name), trail: { held_by: [] }, state: { pending: { not_before: 0 } } }
+    const made = { id, offer: offer('human', name), trail: { held_by: [] }, state: { pending: { not_before: 0 } }, admitted_at: start }
     push({ event: 'handoff_admitted', ...made, ...changed(id, { ...made, attempt: 1, turn: 0, usage: { tokens: 0, money: 0 } }) })
     const turn = { ordered_at: start, finish_by: start + 9e7, receipt: 'queued' }
     push({ event: 'turn_ordered', turn: `${run}/${id}/1.1`, accept_by: 0, finish_by: start + 9e7, reserved: { tokens: 10_000, money: 0.1 }, ...changed(id, { state: { ordered: turn }, turn: 1 }) })

@@ -2,10 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { agents, sentence } from '../src/state/agents'
 import { batches, fallback, inbox } from '../src/state/inbox'
 import { numbers } from '../src/state/numbers'
-import { type RunState, reduce } from '../src/state/run'
-import { crowd, log, replay, view } from './logs'
-
-const NAMES = ['demo', 'feature', 'crash', 'circular', 'limit', 'unknown', 'generation1', 'generation2', 'phases']
+import type { RunState } from '../src/state/run'
+import { NAMES, crowd, log, reduce, replay, view } from './logs'
 
 function lived(name: string): RunState {
   const state = log(name).reduce<RunState | null>(reduce, null)

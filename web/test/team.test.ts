@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import type { CouncilView } from '../src/api/team'
 import type { Recorded } from '../src/api/types'
-import { type Council, councilOf, decided, stanceWord, stands, verdictWord } from '../src/state/council'
+import { councilOf, decided, speeches, stanceWord, stands, verdictWord } from '../src/state/council'
 import { count, generations, neighbours } from '../src/state/lineage'
 import { findings, steps, summaryTokens } from '../src/state/phases'
 import type { RunState } from '../src/state/run'
@@ -14,20 +15,20 @@ function after(member: string, round: number): RunState {
   return lived('generation1', event!.seq)
 }
 
-const look = (run: RunState): { council: Council; words: string[]; agreed: number } => {
+const look = (run: RunState): { council: CouncilView; words: string[]; agreed: number } => {
   const council = councilOf(run, null)!
   const members = stands(council, run)
-  return { council, words: members.map((one) => stanceWord(one.stance, one.turns, council.view.sealed)), agreed: council.view.agreed }
+  return { council, words: members.map((one) => stanceWord(one.stance, one.turns, council.sealed)), agreed: council.agreed }
 }
 
 describe('s4_03 a council', () => {
   test('hides the first votes until all are given', () => {
     const blind = look(after('Jordan', 1))
-    expect(blind.council.view.sealed).toBe(true)
+    expect(blind.council.sealed).toBe(true)
     expect(blind.words).toEqual(['has voted', 'has voted', 'has voted', 'has voted', 'yet to speak'])
     expect(blind.agreed).toBe(0)
     const open = look(after('Pierre', 1))
-    expect(open.council.view.sealed).toBe(false)
+    expect(open.council.sealed).toBe(false)
     expect(open.words).toEqual(['is building', 'agrees', 'disagrees', 'abstains', 'is building'])
   })
 
@@ -38,25 +39,25 @@ describe('s4_03 a council', () => {
     const next = lived('generation1', log('generation1').find((one) => one.seq > run.seq && one.event === 'turn_ordered')!.seq)
     const council = councilOf(next, 'h1')!
     expect(stands(council, next).filter((one) => one.speaks).map((one) => one.member)).toEqual(['Jordan'])
-    expect(council.view).toMatchObject({ needed: 5, total: 6 })
+    expect(council).toMatchObject({ needed: 5, total: 6 })
   })
 
   test('comes to the verdict of the daemon, with its dissent and decisions', () => {
     const run = lived('generation1')
     const { council, agreed } = look(run)
-    const verdict = council.view.verdict!
+    const verdict = council.verdict!
     expect([verdictWord(verdict), agreed, verdict.agreed]).toEqual(['Consensus', 5, 5])
     expect(verdict.dissent).toEqual([{ member: 'Morgan', signal: 'disagree', reason: 'the schema file does not reach those who lose data' }])
     expect(decided(council).map((one) => one.text)).toEqual(verdict.key_decisions)
     expect(decided(council).map((one) => one.by)).toEqual(['Sam', 'Alex', 'Pierre'])
-    expect(council.view.next_topic).toBe(verdict.next_topic)
+    expect(council.next_topic).toBe(verdict.next_topic)
   })
 
   test('hears the person who lets it speak on', () => {
     const run = after('Pierre', 1)
     const said = { position: 0, run: run.id, seq: run.seq + 1, at: '2026-11-15T18:00:00Z', event: 'council_reopened', handoff: 'h1', advice: 'Mind the zeros' } as Recorded
-    const council = councilOf(replay([...log('generation1').slice(0, run.seq), said])!, null)!
-    expect(council.speeches.at(-1)).toMatchObject({ by: 'human', said: 'Mind the zeros' })
+    const reopened = replay([...log('generation1').slice(0, run.seq), said])!
+    expect(speeches(reopened, councilOf(reopened, null)!).at(-1)).toMatchObject({ by: 'human', said: 'Mind the zeros' })
   })
 })
 
@@ -131,14 +132,17 @@ describe('b_12 a fork goes on where it began', () => {
       ['Jordan', 1, 'abstain', 1, 'h10'],
       ['Pierre', 1, 'building', 1, null],
     ])
-    expect(council.view).toMatchObject({ agreed: 3, needed: 5, total: 6 })
+    expect(council).toMatchObject({ agreed: 3, needed: 5, total: 6 })
+    expect(speeches(run, council).map((one) => `${one.by} ${one.round}`)).toEqual(['Alex 1', 'Sam 1', 'Morgan 1', 'Jordan 1', 'Pierre 1', 'Alex 2', 'Sam 2', 'Morgan 2'])
     expect(run.lineage?.number).toBe(1)
   })
 
   test('in the middle of its phases', () => {
     const run = lived('forked-phases')
     expect(steps(run).map((step) => [step.standing, step.tokens.reported])).toEqual([['passed', 1380], ['now', 2240], ['sent back', 1120]])
-    expect(run.rounds.at(-1)?.parts.map((part) => part.handoff)).toEqual(['h4'])
+    expect(steps(run)[1]!.rounds.at(-1)?.parts.map((part) => part.handoff)).toEqual(['h4'])
     expect(run.phases?.saving).toEqual({ raw: 4740, handed_on: 71 })
+    // Of those that had ended only the last decision is known.
+    expect(steps(run).map((step) => step.rounds.map(({ round, beganAt, decision }) => [round, beganAt === null, decision]))).toEqual([[[1, true, 'PROCEED']], [[2, false, null]], [[1, true, 'STOP']]])
   })
 })

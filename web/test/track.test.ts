@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { graph } from '../src/state/graph'
+import { told } from '../src/state/history'
+import { type RunState, turnKey } from '../src/state/run'
 import { scale, union } from '../src/state/scale'
 import { laneNames, rule, track } from '../src/state/track'
-import { log, replay } from './logs'
+import { NAMES, log, reduce, replay } from './logs'
 
 const feature = replay(log('feature'))!
 
@@ -53,6 +55,30 @@ describe('the track', () => {
     for (const event of log('feature')) {
       const state = replay(log('feature'), event.seq)!
       for (const bar of track(state, state.updatedAt).bars) expect(bar.to).toBeGreaterThanOrEqual(bar.from)
+    }
+  })
+})
+
+/** The daemon keeps how a handoff stands, and the page how long it stood so. */
+describe('the stretches on the track', () => {
+  test.each(NAMES)('of %s are how the daemon said that each handoff stood', (name) => {
+    let run: RunState | null = null
+    for (const event of log(name)) {
+      run = reduce(run, event)
+      for (const { id, spans, standing } of run!.legs.values()) {
+        const kinds = { pending: 'wait', parked: 'parked', out: 'work', blocked: 'blocked', asked: 'asked', closed: undefined }
+        const where = `${id} at ${event.seq}`
+        expect([where, spans.find((span) => span.to === null)?.kind]).toEqual([where, kinds[standing.kind]])
+        for (const [index, span] of spans.entries()) if (index > 0) expect([where, span.from]).toEqual([where, spans[index - 1]!.to])
+        if (standing.kind === 'out') expect([where, spans.at(-1)!.from]).toEqual([where, standing.turn.orderedAt])
+        if (standing.kind === 'closed' && spans.length > 0) expect([where, spans.at(-1)!.to]).toEqual([where, standing.at])
+      }
+    }
+    const turns = (kind: 'turn_ordered' | 'turn_finished' | 'turn_failed', id: string): number => told(run!, kind).filter((event) => turnKey(event.turn).handoff === id).length
+    for (const { id, spans } of run!.legs.values()) {
+      const work = spans.filter((span) => span.kind === 'work')
+      const ended = (how: string): number => work.filter((span) => span.end === how).length
+      expect([id, work.length, ended('done'), ended('failed')]).toEqual([id, turns('turn_ordered', id), turns('turn_finished', id), turns('turn_failed', id)])
     }
   })
 })
@@ -110,5 +136,5 @@ test.each([
   ['limit', 'limit'],
 ])('the refusal in %s is said in words', (name, expected) => {
   const run = replay(log(name))!
-  expect(run.refused.map((one) => rule(one.refusal)).join('\n')).toContain(expected)
+  expect(told(run, 'handoff_refused').map((one) => rule(one.refusal)).join('\n')).toContain(expected)
 })

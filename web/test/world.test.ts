@@ -16,7 +16,7 @@ describe('a connection that breaks', () => {
     for (let cut = 1; cut < events.length; cut += 1) {
       const again = Math.max(0, cut - 7)
       const world = hear(NOWHERE, events.slice(0, cut), events.slice(again))
-      expect(world.runs.get(run)?.state).toEqual(whole)
+      expect(world.runs.get(run)).toEqual(whole)
       expect(world.runs.get(run)?.events.map((event) => event.seq)).toEqual(events.map((event) => event.seq))
       expect(world.gaps.size).toBe(0)
       expect(world.cursor).toBe(events[events.length - 1]!.position)
@@ -26,10 +26,10 @@ describe('a connection that breaks', () => {
   test('with a hole in it is noticed, and the hole is read', () => {
     let world = hear(NOWHERE, events.slice(0, 10), events.slice(20, 30))
     expect(world.gaps).toEqual(new Set([run]))
-    expect(world.runs.get(run)?.state.seq).toBe(10)
+    expect(world.runs.get(run)?.seq).toBe(10)
     world = reduceWorld(world, { type: 'read', run, events: events.slice(10) })
     expect(world.gaps.size).toBe(0)
-    expect(world.runs.get(run)?.state).toEqual(replay(events))
+    expect(world.runs.get(run)).toEqual(replay(events))
   })
 
   test('of a run that nobody has read is not mistaken for the whole', () => {
@@ -49,12 +49,12 @@ describe('s4_03 a blind vote', () => {
   test('is known when it is told again with its contents', () => {
     const again = all.slice(0, last).filter((event) => event.event === 'council_heard').map((event) => ({ ...event, again: true }))
     const world = hear(closed, [...again, ...all.slice(last)])
-    expect(world.runs.get(id)?.state).toEqual(replay(all))
+    expect(world.runs.get(id)).toEqual(replay(all))
     expect(world.runs.get(id)?.events.some((event) => event.sealed)).toBe(false)
   })
 
   test('is known when it is read again', () => {
     const world = reduceWorld(closed, { type: 'read', run: id, events: all })
-    expect(world.runs.get(id)?.state).toEqual(replay(all))
+    expect(world.runs.get(id)).toEqual(replay(all))
   })
 })

@@ -110,6 +110,9 @@ pub enum State {
     Parked {
         /// The time at which the quota should be restored.
         until: Time,
+        /// The agent's own message; empty in states of older releases.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        why: String,
     },
     /// Its turn is ordered, and no agent has accepted it yet.
     Ordered(Turn),
@@ -143,6 +146,9 @@ pub struct Closing {
     pub response: Response,
     /// The way in which it ended.
     pub way: Way,
+    /// The handoffs that replace it; none in states of older releases.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub succeeded_by: Vec<HandoffId>,
 }
 
 /// The way in which a handoff ended.
@@ -188,7 +194,7 @@ impl State {
     /// Returns the earliest time for the next turn, if the handoff waits for it.
     pub fn not_before(&self) -> Option<Time> {
         match self {
-            State::Pending { not_before: moment } | State::Parked { until: moment } => {
+            State::Pending { not_before: moment } | State::Parked { until: moment, .. } => {
                 Some(*moment)
             }
             _ => None,

@@ -1,5 +1,7 @@
 //! The state of a council, as people and programs see it.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::team::council::vote::Stance;
@@ -39,6 +41,9 @@ pub struct CouncilView {
     /// The key decisions that members consider settled, in the order in which they were made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<String>,
+    /// The member that settled each of these decisions first.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub decided_by: BTreeMap<String, AgentName>,
     /// The topic that members want to discuss next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_topic: Option<String>,
@@ -96,6 +101,7 @@ impl CouncilView {
             why: verdict.map(|verdict| verdict.why.clone()),
             verdict: verdict.cloned(),
             decisions: council.decisions.clone(),
+            decided_by: council.decided_by.clone(),
             next_topic: council.next_topic.clone(),
             members,
         })

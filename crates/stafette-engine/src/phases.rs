@@ -11,6 +11,9 @@ use stafette_core::wire::phase::{Phase, Typical};
 pub struct PhasesView {
     /// The id of the task in requests and answers.
     pub task_id: String,
+    /// The position of the phase that was entered last among those of the workflow, from 0.
+    #[serde(default)]
+    pub place: usize,
     /// The current phase; `None` when none is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<Phase>,
@@ -41,6 +44,7 @@ impl PhasesView {
         let line = |hop: &Hop| PhaseLine { hop: hop.clone(), typical: hop.phase.typical() };
         Some(PhasesView {
             task_id: phases.task_id.clone(),
+            place: phases.place,
             now: step.map(|step| step.phase),
             parts: phases.parts.clone(),
             phases: phases.hops.iter().map(line).collect(),

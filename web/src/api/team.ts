@@ -1,6 +1,6 @@
 // What the daemon says about councils, generations and phases, in its own words.
 
-import type { EventNamed, Schemas } from './types'
+import type { Schemas } from './types'
 
 export type Stance = Schemas['Stance']
 export type Vote = Schemas['Vote']
@@ -8,7 +8,6 @@ export type Verdict = Schemas['Verdict']
 export type CouncilView = Schemas['CouncilView']
 /** A council with its discussion, as a run that was forked from it begins. */
 export type CouncilState = Schemas['Council']
-export type CouncilEvent = EventNamed<'council_heard' | 'council_reopened'>
 
 export type Lineage = Schemas['Lineage']
 
@@ -18,4 +17,4 @@ export type PhaseDecision = Schemas['PhaseEnded']['decision']
 export type Tokens = Schemas['Tokens']
 export type Part = Schemas['Part']
 export type PhasesView = Schemas['PhasesView']
-export type PhaseEvent = EventNamed<'phase_begun' | 'phase_ended'>
+export type PhaseLine = Schemas['PhaseLine']

@@ -13,7 +13,7 @@ export type Schemas = { [Name in keyof components['schemas']]: Told<components['
 type Described<Name extends string> = Name extends `${infer First}_${infer Rest}` ? `${Capitalize<First>}${Described<Rest>}` : Capitalize<Name>
 
 /** The events of these names, each with what it tells. */
-export type EventNamed<Names extends string> = { [Name in Names]: { event: Name } & Schemas[Described<Name> & keyof Schemas] }[Names]
+type EventNamed<Names extends string> = { [Name in Names]: { event: Name } & Schemas[Described<Name> & keyof Schemas] }[Names]
 
 export type Fields = Record<string, unknown>
 

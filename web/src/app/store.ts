@@ -45,7 +45,7 @@ export const entries = computed(() => {
   for (const row of rows) {
     known.set(row.run, { id: row.run, request: row.request, word: row.status, createdAt: Date.parse(row.created_at), spent: row.purse.spent.money, asked: 0 })
   }
-  for (const { state } of runs.values()) {
+  for (const state of runs.values()) {
     known.set(state.id, {
       id: state.id,
       request: state.request,
@@ -67,11 +67,12 @@ export const runId = computed<string | null>(() => {
   return (living ?? list[0])?.id ?? null
 })
 
-export const events = computed<Recorded[]>(() => world.value.runs.get(runId.value ?? '')?.events ?? [])
 /** The run as it is now. */
-export const live = computed<RunState | null>(() => world.value.runs.get(runId.value ?? '')?.state ?? null)
+export const live = computed<RunState | null>(() => world.value.runs.get(runId.value ?? '') ?? null)
+/** All its events, also while it is shown as it was before. */
+export const events = computed<readonly Recorded[]>(() => live.value?.events ?? [])
 /** Every run that was read, by its id. */
-export const known = computed(() => new Map([...world.value.runs].map(([id, one]) => [id, one.state])))
+export const known = computed(() => world.value.runs)
 const moments = computed(() => new Moments(events.value))
 
 /** The number of the event that is shown as the last one; nothing means now. */
@@ -100,7 +101,7 @@ export const cast = computed<AgentView[]>(() => {
 /** Everything that is a person's to decide: now over all runs, at a moment only in its run. */
 export const items = computed<Item[]>(() => {
   if (at.value !== null && run.value) return inbox([run.value])
-  return inbox([...world.value.runs.values()].map((one) => one.state))
+  return inbox(world.value.runs.values())
 })
 
 /** Who has the baton: the newest turn that is out, else whoever asks, else whoever had it last. */
@@ -197,7 +198,7 @@ export async function load(id: string): Promise<void> {
   const known = world.value.runs.get(id)
   // What was told without its contents may be told with them by now.
   const closed = known?.events.find((event) => event.sealed)
-  const list = await api.eventsOf(id, closed ? closed.seq - 1 : known?.state.seq ?? 0)
+  const list = await api.eventsOf(id, closed ? closed.seq - 1 : known?.seq ?? 0)
   dispatch({ type: 'read', run: id, events: list })
 }
 

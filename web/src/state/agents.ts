@@ -61,7 +61,7 @@ export function number(id: string): number {
 
 function look(run: RunState, name: string, questions: Leg[]): AgentView {
   const mine = openLegs(run).filter((leg) => leg.offer.to === name)
-  const session = run.sessions.get(name) ?? null
+  const session = run.sessions[name] ?? null
   const question = questions.find(
     (leg) =>
       asker(run, leg) === name ||
@@ -72,8 +72,8 @@ function look(run: RunState, name: string, questions: Leg[]): AgentView {
   return {
     run: run.id,
     name,
-    session: session?.state ?? null,
-    crashed: session?.state === 'crashed' && run.stage !== 'finished',
+    session,
+    crashed: session === 'crashed' && run.stage !== 'finished',
     leg: leg?.id ?? null,
     question: question?.id ?? null,
     spent: run.purse.agents[name]?.spent ?? { tokens: 0, money: 0 },
@@ -109,7 +109,7 @@ function atWork(run: RunState, leg: Leg): Seen {
     return waiting(`waits for ${names.join(', ')}`)
   }
   if (run.stage === 'paused') return waiting('the run is paused')
-  if (standing.kind === 'parked') return waiting(leg.notes.findLast((note) => note.kind === 'parked')?.text || 'its quota is used up', standing.until)
+  if (standing.kind === 'parked') return waiting(standing.why || 'its quota is used up', standing.until)
   if (leg.attempt > 1) return waiting(`attempt ${leg.attempt} follows`, standing.kind === 'pending' ? standing.notBefore : null)
   return waiting('waits for its turn')
 }

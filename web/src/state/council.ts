@@ -1,12 +1,12 @@
 // A council: where its members stand, as the daemon says, and what they said, as events tell it.
 
-import type { CouncilEvent, CouncilView, Stance, Verdict, Vote } from '../api/team'
-import type { Forked, Recorded } from '../api/types'
+import type { CouncilView, Stance, Verdict, Vote } from '../api/team'
+import type { Forked } from '../api/types'
+import { told } from './history'
 import type { Leg, RunState } from './run'
 
 /** Something that a member said in a turn of its own, or a person said to all of them. */
 export interface Speech {
-  seq: number
   at: number
   by: string
   /** Its own turn, from 1; a person has none. */
@@ -17,40 +17,19 @@ export interface Speech {
   handoff: string | null
 }
 
-export interface Council {
-  /** The handoff that it decides on. */
-  handoff: string
-  /** How it stands, or stood when the next one met. */
-  view: CouncilView
-  openedAt: number
-  speeches: Speech[]
-}
-
-/** The councils of a run when the one that met last stands like this. */
-export function convene(councils: readonly Council[], view: CouncilView, at: number): Council[] {
-  const last = councils.at(-1)
-  const handoff = view.handoff ?? ''
-  if (last?.handoff === handoff) return [...councils.slice(0, -1), { ...last, view }]
-  return [...councils, { handoff, view, openedAt: at, speeches: [] }]
-}
-
-/** The councils of a run after somebody spoke in the last one. */
-export function speak(councils: readonly Council[], event: Extract<CouncilEvent, { event: 'council_heard' | 'council_reopened' }> & { seq: number }, at: number): Council[] {
-  const now = councils.at(-1)
-  if (now?.handoff !== event.handoff) return [...councils]
-  const said = { seq: event.seq, at }
-  const speech: Speech =
-    event.event === 'council_heard'
-      ? { ...said, by: event.member, round: event.round, said: event.said ?? '', vote: event.vote ?? null, handoff: event.spoke_in ?? null }
-      : { ...said, by: 'human', round: 0, said: event.advice ?? '', vote: null, handoff: null }
-  if (speech.by === 'human' && !speech.said) return [...councils]
-  return [...councils.slice(0, -1), { ...now, speeches: [...now.speeches, speech] }]
-}
-
-/** The councils of a run that was forked in the middle of one: with what was said before. */
-export function resumed(councils: readonly Council[], { seq, state }: Extract<Recorded, { event: 'run_forked' }>, at: number): Council[] {
-  const speeches = ((state as unknown as Forked).council?.discussion ?? []).map(({ by, round, said, signal }): Speech => ({ seq, at, by, round, said, vote: signal ? { signal } : null, handoff: null }))
-  return councils.map((one) => ({ ...one, speeches }))
+/** What was said in a council. Of what was said before a run was forked, its first event has the end. */
+export function speeches(run: RunState, { handoff }: CouncilView): Speech[] {
+  const forked = told(run, 'run_forked').map((event) => (event.state as unknown as Forked).council)
+  const before = forked.filter((council) => council?.handoff === handoff).flatMap((council) => council?.discussion ?? [])
+  const spoke = [...told(run, 'council_heard'), ...told(run, 'council_reopened')].filter((event) => event.handoff === handoff).sort((a, b) => a.seq - b.seq)
+  return [
+    ...before.map(({ by, round, said, signal }): Speech => ({ at: run.createdAt, by, round, said, vote: signal ? { signal } : null, handoff: null })),
+    ...spoke.flatMap((event): Speech[] => {
+      const at = Date.parse(event.at)
+      if (event.event === 'council_heard') return [{ at, by: event.member, round: event.round, said: event.said ?? '', vote: event.vote ?? null, handoff: event.spoke_in ?? null }]
+      return event.advice ? [{ at, by: 'human', round: 0, said: event.advice, vote: null, handoff: null }] : []
+    }),
+  ]
 }
 
 /** A member as it stands now. */
@@ -65,7 +44,7 @@ export interface Stand {
   speaks: Leg | null
 }
 
-export function stands({ view }: Council, run: RunState): Stand[] {
+export function stands(view: CouncilView, run: RunState): Stand[] {
   return view.members.map(({ member, weight, turns, signal, reason, speaks_in }) => {
     const leg = view.verdict ? undefined : run.legs.get(speaks_in ?? '')
     return { member, weight, turns, stance: signal ?? null, reason: reason ?? '', speaks: leg && leg.standing.kind !== 'closed' ? leg : null }
@@ -73,9 +52,8 @@ export function stands({ view }: Council, run: RunState): Stand[] {
 }
 
 /** What is held to be settled, with who said so first. */
-export function decided({ view, speeches }: Council): { text: string; by: string }[] {
-  const settles = ({ vote }: Speech, text: string): boolean => (vote?.signal === 'agree' || vote?.signal === 'building') && (vote.key_decisions ?? []).includes(text)
-  return (view.decisions ?? []).map((text) => ({ text, by: speeches.find((one) => settles(one, text))?.by ?? '' }))
+export function decided({ decisions, decided_by: by }: CouncilView): { text: string; by: string }[] {
+  return (decisions ?? []).map((text) => ({ text, by: by?.[text] ?? '' }))
 }
 
 export const STANCES: readonly Stance[] = ['agree', 'building', 'abstain', 'disagree']
@@ -93,6 +71,6 @@ export function verdictWord(verdict: Verdict): string {
 }
 
 /** The council that is meant: the one that decides on this handoff, else the last one. */
-export function councilOf(run: RunState, handoff: string | null): Council | null {
-  return run.councils.find((one) => one.handoff === handoff) ?? run.councils.at(-1) ?? null
+export function councilOf({ councils }: RunState, handoff: string | null): CouncilView | null {
+  return councils.get(handoff ?? '') ?? [...councils.values()].at(-1) ?? null
 }

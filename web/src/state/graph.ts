@@ -1,5 +1,6 @@
 // The agents as a graph: ranks from the entry along the routes, loops drawn back.
 
+import { told } from './history'
 import type { RunState } from './run'
 
 export interface Node {
@@ -48,7 +49,7 @@ export function graph(run: RunState): Graph {
     one.used += 1
     one.last = leg.id
   }
-  for (const one of run.refused) {
+  for (const one of told(run, 'handoff_refused')) {
     if (names.has(one.offer.to)) edge(one.offer.from, one.offer.to).refused += 1
   }
   edge('human', run.workflow.workflow.entry).declared = true

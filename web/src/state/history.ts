@@ -1,8 +1,36 @@
-// What happened in a handoff on the way to where it stands: stretches of time for the track, and what
-// was said for the journal.
+// What happened in a run on the way to where it stands: its events as they were told, and how long each
+// handoff stood where. Nothing of the state is computed here.
 
 import type { Recorded } from '../api/types'
-import { type Leg, type Standing, turnKey, words } from './run'
+import { type Leg, type RunState, type Standing, turnKey, words } from './run'
+
+type Told<Name extends Recorded['event']> = Extract<Recorded, { event: Name }>
+
+/** The events of each run by their names. */
+const BY_NAME = new WeakMap<readonly Recorded[], Map<string, Recorded[]>>()
+
+/** All events of a run that have this name, in their order. */
+export function told<Name extends Recorded['event']>({ events }: RunState, name: Name): Told<Name>[] {
+  let by = BY_NAME.get(events)
+  if (!by) BY_NAME.set(events, (by = grouped(events, (event) => [[event.event, event]])))
+  return (by.get(name) ?? []) as Told<Name>[]
+}
+
+function grouped<T>(events: readonly Recorded[], of: (event: Recorded) => [string, T][]): Map<string, T[]> {
+  const by = new Map<string, T[]>()
+  for (const [key, one] of events.flatMap(of)) {
+    const list = by.get(key)
+    if (list) list.push(one)
+    else by.set(key, [one])
+  }
+  return by
+}
+
+/** A proposal that a rule refused. */
+export type Refused = Told<'handoff_refused'>
+
+/** The code of an alert; nobody vouches for what was only printed. */
+export const alertCode = ({ code, printed }: Told<'alert_raised'>): string => (printed ? `${code} (printed)` : code)
 
 /** A stretch of a handoff's life, as the track draws it. */
 export interface Span {
@@ -22,7 +50,7 @@ export interface Note {
   text: string
 }
 
-/** The most notes that are kept of one handoff; the events have them all. */
+/** The most notes that are shown of one handoff; the events have them all. */
 const MOST_NOTES = 200
 
 const SPAN_OF: Record<Exclude<Standing['kind'], 'closed'>, Span['kind']> = {
@@ -34,7 +62,8 @@ const SPAN_OF: Record<Exclude<Standing['kind'], 'closed'>, Span['kind']> = {
 }
 
 /** The spans of a leg whose standing is new: the one that was open ends, the next one begins. */
-export function stretch(before: readonly Span[], { standing, attempt, turn }: Leg, { event }: Recorded, at: number): Span[] {
+export function stretch({ spans: before, standing, attempt, turn }: Leg, { event, at: when }: Recorded): Span[] {
+  const at = Date.parse(when)
   const spans = [...before]
   const last = spans.at(-1)
   const kind = standing.kind === 'closed' ? null : SPAN_OF[standing.kind]
@@ -48,18 +77,22 @@ export function stretch(before: readonly Span[], { standing, attempt, turn }: Le
   return spans
 }
 
-/** The notes of a leg with one more. */
-export function noted(leg: Leg, note: Note): Pick<Leg, 'notes' | 'dropped'> {
-  const last = leg.notes.at(-1)
+/** The notes of each run by handoff. */
+const NOTES = new WeakMap<readonly Recorded[], Map<string, Note[]>>()
+
+/** What was said about a handoff, and how much of it is left out here. */
+export function notes({ events }: RunState, handoff: string): { notes: Note[]; dropped: number } {
+  let by = NOTES.get(events)
+  if (!by) NOTES.set(events, (by = grouped(events, (event) => said(event).map(({ about, kind, text }): [string, Note] => [about, { seq: event.seq, at: Date.parse(event.at), kind, text }]))))
+  const all = (by.get(handoff) ?? []).filter((note) => note.text)
   // Agents repeat themselves with every sign of life, and what was said last is often all of the result.
-  if (last && last.text === note.text && (last.kind === note.kind || note.kind === 'result')) return leg
-  const notes = [...leg.notes, note]
-  return notes.length > MOST_NOTES ? { notes: notes.slice(1), dropped: leg.dropped + 1 } : { notes, dropped: leg.dropped }
+  const list = all.filter((note, index) => note.text !== all[index - 1]?.text || (note.kind !== all[index - 1]?.kind && note.kind !== 'result'))
+  return { notes: list.slice(-MOST_NOTES), dropped: Math.max(0, list.length - MOST_NOTES) }
 }
 
 /** What an event says about handoffs. */
-export function notes(event: Recorded): { about: string; kind: Note['kind']; text: string }[] {
-  const one = (about: string | null | undefined, kind: Note['kind'], text: string): ReturnType<typeof notes> => [{ about: about ?? '', kind, text }]
+function said(event: Recorded): { about: string; kind: Note['kind']; text: string }[] {
+  const one = (about: string | null | undefined, kind: Note['kind'], text: string): ReturnType<typeof said> => [{ about: about ?? '', kind, text }]
   const turn = (key: string): string => turnKey(key).handoff
   switch (event.event) {
     case 'run_adopted':

@@ -1,15 +1,16 @@
-// The phases of a run: what each took, as the daemon says, and what it found and handed on each time.
+// The phases of a run: where each stands and what it took, as the daemon says, and what it found and
+// handed on each time, as the events tell.
 
-import type { Part, PhaseDecision, PhaseEvent, PhaseName, PhaseStep, PhasesView, Tokens } from '../api/team'
+import type { Part, PhaseDecision, PhaseLine, PhaseName, PhaseStep, PhasesView, Tokens } from '../api/team'
 import type { Fields } from '../api/types'
+import { told } from './history'
 import type { RunState } from './run'
 
 /** A phase, each time that it is entered. */
 export interface Round {
-  place: number
-  phase: PhaseName
   round: number
-  beganAt: number
+  /** Nothing for one of an earlier run. */
+  beganAt: number | null
   endedAt: number | null
   parts: Part[]
   decision: PhaseDecision | null
@@ -23,25 +24,18 @@ export const MOST_SUMMARY = 500
 
 const NONE: Tokens = { request: 0, response: 0, reported: 0 }
 
-/** The rounds of a run after a phase was entered, with these parts, or has ended. */
-export function enter(rounds: readonly Round[], event: PhaseEvent, at: number, parts: Part[]): Round[] {
-  const now = rounds.at(-1)
-  if (event.event === 'phase_begun') {
-    const { place, phase, round } = event
-    return [...rounds, { place, phase, round, beganAt: at, endedAt: null, parts, decision: null, why: '', rule: '', summary: '' }]
-  }
-  if (!now) return []
-  const { decision, why, rule, summary } = event
-  return [...rounds.slice(0, -1), { ...now, endedAt: at, parts: event.parts, decision, why, rule, summary }]
-}
-
-/** The rounds of a run that was forked: what those before have found is not kept. The one that goes on is the last. */
-export function resumed({ phases, parts }: PhasesView, at: number): Round[] {
-  const rounds = phases.map(({ place, phase, rounds: round, decision, why }): Round => {
-    const goesOn = !decision
-    return { place, phase, round, beganAt: at, endedAt: goesOn ? null : at, parts: goesOn ? (parts ?? []) : [], decision: decision ?? null, why: why ?? '', rule: '', summary: '' }
-  })
-  return [...rounds.filter((one) => one.decision), ...rounds.filter((one) => !one.decision)]
+/** The rounds of a phase: those that have ended as they were told, and the last one as it stands. */
+function rounds(run: RunState, { parts }: PhasesView, { place, rounds: last, decision, why }: PhaseLine): Round[] {
+  const began = told(run, 'phase_begun').filter((event) => event.place === place)
+  const beganAt = (round: number): number | null => Date.parse(began.find((event) => event.round === round)?.at ?? '') || null
+  const list = told(run, 'phase_ended')
+    .filter((event) => event.place === place)
+    .map(({ round, at, parts, decision, why, rule, summary }): Round => ({ round, beganAt: beganAt(round), endedAt: Date.parse(at), parts, decision, why, rule, summary }))
+  const now = { round: last, endedAt: null, rule: '', summary: '' }
+  if (!decision) list.push({ ...now, beganAt: beganAt(last) ?? run.createdAt, parts: parts ?? [], decision: null, why: '' })
+  // It has ended in the run that this one goes on from.
+  else if (list.at(-1)?.round !== last) list.push({ ...now, beganAt: null, parts: [], decision, why: why ?? '' })
+  return list
 }
 
 /** A phase of the workflow with all that became of it. */
@@ -62,15 +56,15 @@ export interface Step {
 
 export function steps(run: RunState): Step[] {
   return (run.workflow.phases ?? []).map((step: PhaseStep, place): Step => {
-    const line = run.phases?.phases.find((one) => one.place === place)
-    const rounds = run.rounds.filter((one) => one.place === place)
+    const { phases } = run
+    const line = phases?.phases.find((one) => one.place === place)
     const tokens = line?.tokens ?? NONE
     // What did not pass is the end of it, unless an earlier phase has another go.
-    const failed = run.rounds.at(-1)?.place === place ? 'stopped' : 'sent back'
+    const failed = phases?.place === place ? 'stopped' : 'sent back'
     const standing = !line ? 'to come' : !line.decision ? (run.stage === 'finished' ? 'stopped' : 'now') : line.decision === 'STOP' ? failed : 'passed'
     const took = Math.max(tokens.reported, tokens.request + tokens.response)
     const ended = line ? line.rounds - (line.decision ? 0 : 1) : 0
-    return { place, phase: step.phase, agents: step.agents, rounds, ended, most: step.rounds ?? 3, standing, tokens, took, typical: line?.typical?.total ?? null }
+    return { place, phase: step.phase, agents: step.agents, rounds: phases && line ? rounds(run, phases, line) : [], ended, most: step.rounds ?? 3, standing, tokens, took, typical: line?.typical?.total ?? null }
   })
 }
 

@@ -23,10 +23,10 @@ export interface Plan {
   starts: number[]
 }
 
-const output = (runs: ReadonlyMap<string, { state: RunState }>, item: Item, key: string): unknown => runs.get(item.run)?.state.legs.get(item.handoff)?.offer.outputs[key]
+const output = (runs: ReadonlyMap<string, RunState>, item: Item, key: string): unknown => runs.get(item.run)?.legs.get(item.handoff)?.offer.outputs[key]
 
 /** The tables among all that is asked. */
-export function choices(runs: ReadonlyMap<string, { state: RunState }>, items: Item[]): Choice[] {
+export function choices(runs: ReadonlyMap<string, RunState>, items: Item[]): Choice[] {
   return items.flatMap((item) => {
     const ranked = output(runs, item, 'ranking') as Ranked | undefined
     return ranked && Array.isArray(ranked.ranked) ? [{ id: `${item.run}.${item.handoff}`, item, ranked }] : []
@@ -34,7 +34,7 @@ export function choices(runs: ReadonlyMap<string, { state: RunState }>, items: I
 }
 
 /** The plans among all that is asked. */
-export function plans(runs: ReadonlyMap<string, { state: RunState }>, items: Item[]): Plan[] {
+export function plans(runs: ReadonlyMap<string, RunState>, items: Item[]): Plan[] {
   return items.flatMap((item) => {
     const plan = output(runs, item, 'plan') as { blocks?: { start: string }[] } | undefined
     const starts = (plan?.blocks ?? []).map((block) => Date.parse(block.start)).sort((a, b) => a - b)

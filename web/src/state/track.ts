@@ -1,7 +1,7 @@
 // The track: one lane an agent, legs as bars, handoffs as strokes that cross from lane to lane.
 
 import { about, asked, asker, title } from './agents'
-import type { Span } from './history'
+import { type Span, told } from './history'
 import { type Leg, type RunState, standingWord } from './run'
 import { type Interval, type Scale, scale } from './scale'
 
@@ -94,7 +94,7 @@ export function track(run: RunState, now: number): Track {
       strokes.push({ leg: leg.id, at: leg.admittedAt, from: there, to: here, kind: 'handoff', label: `${leg.id} ${from} → ${to}: ${about(leg)}` })
     }
     const back = leg.returnsTo ? run.legs.get(leg.returnsTo) : undefined
-    if (back && leg.standing.kind === 'closed' && leg.succeededBy.length === 0) {
+    if (back && leg.standing.kind === 'closed' && leg.standing.succeededBy.length === 0) {
       const home = lane.get(back.offer.to)
       if (home !== undefined && home !== here) {
         const label = `${leg.id} answers ${back.offer.to}: ${standingWord(leg.standing)}`
@@ -102,13 +102,13 @@ export function track(run: RunState, now: number): Track {
       }
     }
   }
-  for (const one of run.refused) {
+  for (const one of told(run, 'handoff_refused')) {
     const at = lane.get(one.offer.from)
-    if (at !== undefined) ticks.push({ lane: at, at: one.at, kind: 'refused', leg: one.id, label: `${one.id} ${one.offer.from} → ${one.offer.to} refused: ${rule(one.refusal)}` })
+    if (at !== undefined) ticks.push({ lane: at, at: Date.parse(one.at), kind: 'refused', leg: one.id, label: `${one.id} ${one.offer.from} → ${one.offer.to} refused: ${rule(one.refusal)}` })
   }
-  for (const [name, session] of run.sessions) {
-    const at = lane.get(name)
-    if (at !== undefined && session.state === 'crashed') ticks.push({ lane: at, at: session.at, kind: 'crash', leg: null, label: `${name} crashed` })
+  for (const { agent, state, at: when } of told(run, 'session_changed')) {
+    const at = lane.get(agent)
+    if (at !== undefined && state === 'crashed') ticks.push({ lane: at, at: Date.parse(when), kind: 'crash', leg: null, label: `${agent} crashed` })
   }
   const lanes = names.map((name) => ({ name, rows: 1 }))
   stack(lanes, bars)

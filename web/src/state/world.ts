@@ -3,14 +3,9 @@
 import type { Recorded, RunView } from '../api/types'
 import { type RunState, extend } from './run'
 
-export interface Loaded {
-  state: RunState
-  events: Recorded[]
-}
-
 export interface World {
   rows: RunView[]
-  runs: Map<string, Loaded>
+  runs: Map<string, RunState>
   /** The position of the last event that was heard. */
   cursor: number
   /** Runs with a hole in what was heard: they are read again from where they stand. */
@@ -48,7 +43,7 @@ function merge(world: World, news: Map<string, Recorded[]>, whole: boolean): Wor
   const gaps = new Set(world.gaps)
   for (const [run, events] of news) {
     const known = runs.get(run)
-    const seq = known?.state.seq ?? 0
+    const seq = known?.seq ?? 0
     const fresh = events.filter((event) => event.seq > seq)
     if (whole) gaps.delete(run)
     const opened = known ? open(known, events) : null
@@ -59,20 +54,17 @@ function merge(world: World, news: Map<string, Recorded[]>, whole: boolean): Wor
       gaps.add(run)
       continue
     }
-    const before = opened ?? known
-    const state = extend(before?.state ?? null, fresh)
-    if (state) runs.set(run, { state, events: before ? before.events.concat(fresh) : fresh })
+    const state = extend(opened ?? known ?? null, fresh)
+    if (state) runs.set(run, state)
   }
   return { ...world, runs, gaps }
 }
 
 /** The run with what was told without its contents before, now that everybody may know them. */
-function open(known: Loaded, events: Recorded[]): Loaded | null {
+function open(known: RunState, events: Recorded[]): RunState | null {
   const again = new Map<number, Recorded>()
-  for (const event of events) if (event.seq <= known.state.seq && !event.sealed) again.set(event.seq, event)
+  for (const { again: _, ...event } of events) if (event.seq <= known.seq && !event.sealed) again.set(event.seq, event)
   if (again.size === 0 || !known.events.some((event) => event.sealed && again.has(event.seq))) return null
   // What it changed is what it was at that moment, which nobody could know more of.
-  const whole = known.events.map((event): Recorded => (event.sealed && again.has(event.seq) ? { ...again.get(event.seq)!, changed: event.changed ?? {} } : event))
-  const state = extend(null, whole)
-  return state && { state, events: whole }
+  return { ...known, events: known.events.map((event): Recorded => (event.sealed && again.has(event.seq) ? { ...again.get(event.seq)!, changed: event.changed ?? {} } : event)) }
 }

@@ -2,8 +2,8 @@
 
 import type { JSX } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import type { Stance } from '../api/team'
-import { type Council as Session, type Speech, type Stand, STANCES, councilOf, decided, stanceWord, stands, verdictWord } from '../state/council'
+import type { CouncilView as Session, Stance } from '../api/team'
+import { type Speech, type Stand, STANCES, councilOf, decided, speeches, stanceWord, stands, verdictWord } from '../state/council'
 import { neighbours } from '../state/lineage'
 import type { RunState } from '../state/run'
 import { clock as time, span } from '../state/words'
@@ -41,7 +41,7 @@ export function Council(): JSX.Element {
     <div class="council">
       <Head council={council} members={members} state={state} />
       {phone && <div class="council-side">{parts}</div>}
-      <Discussion council={council} members={members} />
+      <Discussion council={council} members={members} state={state} />
       {!phone && (
         <aside class="council-side" tabIndex={0} aria-label="Where the council stands">
           {parts}
@@ -68,7 +68,7 @@ function None({ state }: { state: RunState | null }): JSX.Element {
 }
 
 function Head({ council, members, state }: { council: Session; members: Stand[]; state: RunState }): JSX.Element {
-  const { sealed: closed, agreed, needed, total, verdict } = council.view
+  const { sealed: closed, agreed, needed, total, verdict } = council
   const rules = state.workflow.council
   const voted = members.filter((one) => one.turns > 0).length
   const said = verdict
@@ -80,17 +80,17 @@ function Head({ council, members, state }: { council: Session; members: Stand[];
   const shown = [...members].sort((a, b) => order(a.stance) - order(b.stance))
   return (
     <header class="council-head">
-      {state.councils.length > 1 && (
+      {state.councils.size > 1 && (
         <nav class="council-topics" aria-label="Councils of this run">
-          {state.councils.map((one) => (
-            <button type="button" key={one.handoff} class={`small${one === council ? ' is-on' : ''}`} aria-current={one === council ? 'true' : undefined} title={one.view.topic} onClick={() => go({ topic: one.handoff, run: short(state.id) })}>
-              <Said text={`${one.handoff} ${one.view.topic}`} />
+          {[...state.councils].map(([handoff, one]) => (
+            <button type="button" key={handoff} class={`small${one === council ? ' is-on' : ''}`} aria-current={one === council ? 'true' : undefined} title={one.topic} onClick={() => go({ topic: handoff, run: short(state.id) })}>
+              <Said text={`${handoff} ${one.topic}`} />
             </button>
           ))}
         </nav>
       )}
       <h2>
-        <Said text={council.view.topic} />
+        <Said text={council.topic} />
       </h2>
       <div class="quorum" role="meter" aria-label={`Quorum: ${said}`} aria-valuemin={0} aria-valuemax={total} aria-valuenow={closed ? 0 : agreed}>
         <div class="quorum-bar">
@@ -121,7 +121,7 @@ function Head({ council, members, state }: { council: Session; members: Stand[];
 const order = (stance: Stance | null): number => (stance ? STANCES.indexOf(stance) : STANCES.length)
 
 function Standing({ council, members }: { council: Session; members: Stand[] }): JSX.Element {
-  const { sealed: closed, limit } = council.view
+  const { sealed: closed, limit } = council
   return (
     <section>
       <h3>Members</h3>
@@ -152,7 +152,7 @@ function Standing({ council, members }: { council: Session; members: Stand[] }):
 
 /** What is settled, who is against it, and what comes next. */
 function Outcome({ council, state }: { council: Session; state: RunState }): JSX.Element {
-  const { sealed: closed, verdict, next_topic } = council.view
+  const { sealed: closed, verdict, next_topic } = council
   const next = verdict?.next_topic ?? next_topic
   const settled = decided(council)
   const follows = verdict && neighbours(state, known.value).after
@@ -211,12 +211,14 @@ function Outcome({ council, state }: { council: Session; state: RunState }): JSX
   )
 }
 
-function Discussion({ council, members }: { council: Session; members: Stand[] }): JSX.Element {
+function Discussion({ council, members, state }: { council: Session; members: Stand[]; state: RunState }): JSX.Element {
   const box = useRef<HTMLOListElement>(null)
   const sticks = useRef(true)
-  const closed = council.view.sealed
+  const closed = council.sealed
+  const spoken = speeches(state, council)
+  const settled = new Set(council.decisions)
   const speaking = members.filter((one) => one.speaks)
-  const height = council.speeches.length + speaking.length + (closed ? 0 : 1)
+  const height = spoken.length + speaking.length + (closed ? 0 : 1)
   useLayoutEffect(() => {
     if (sticks.current && box.current) box.current.scrollTop = box.current.scrollHeight
   }, [height, council.handoff])
@@ -226,8 +228,8 @@ function Discussion({ council, members }: { council: Session; members: Stand[] }
   }
   return (
     <ol class="discussion" ref={box} tabIndex={0} aria-label="Discussion" onScroll={scrolled}>
-      {council.speeches.map((one) => (
-        <Spoken key={one.seq} one={one} closed={closed} />
+      {spoken.map((one, index) => (
+        <Spoken key={index} one={one} closed={closed} settled={settled} />
       ))}
       {speaking.map((one) => (
         <li key={one.member} class="speech is-now">
@@ -246,7 +248,7 @@ function Discussion({ council, members }: { council: Session; members: Stand[] }
           )}
         </li>
       ))}
-      {council.speeches.length === 0 && speaking.length === 0 && <li class="quiet">Nobody has spoken yet.</li>}
+      {spoken.length === 0 && speaking.length === 0 && <li class="quiet">Nobody has spoken yet.</li>}
     </ol>
   )
 }
@@ -260,7 +262,7 @@ function Handoff({ id }: { id: string | null }): JSX.Element | null {
   )
 }
 
-function Spoken({ one, closed }: { one: Speech; closed: boolean }): JSX.Element {
+function Spoken({ one, closed, settled }: { one: Speech; closed: boolean; settled: ReadonlySet<string> }): JSX.Element {
   const { vote, by } = one
   const human = by === 'human'
   const stance = closed ? null : (vote?.signal ?? null)
@@ -292,7 +294,7 @@ function Spoken({ one, closed }: { one: Speech; closed: boolean }): JSX.Element 
           )}
           {vote?.key_decisions?.map((text) => (
             <p key={text} class="prose speech-settled">
-              {stance === 'agree' || stance === 'building' ? 'Settled' : 'Would settle'}: <Said text={text} />
+              {settled.has(text) ? 'Settled' : 'Would settle'}: <Said text={text} />
             </p>
           ))}
           {vote?.next_topic && (

@@ -4,7 +4,8 @@ import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Fields, Offer, Response } from '../api/types'
 import { about } from '../state/agents'
-import { type Leg, type Refused, standingWord, words } from '../state/run'
+import { type Refused, notes, told } from '../state/history'
+import { type Leg, type RunState, standingWord, words } from '../state/run'
 import { rule } from '../state/track'
 import { clock as time, took, used } from '../state/words'
 import { changes, clock, diffOf, go, lookUpDiff, place, run, runId, say, short } from '../app/store'
@@ -28,7 +29,7 @@ export function Drawer(): JSX.Element | null {
   }, [open])
   if (!id || !state) return null
   const leg = state.legs.get(id)
-  const refused = state.refused.find((one) => one.id === id)
+  const refused = told(state, 'handoff_refused').find((one) => one.id === id)
   return (
     <aside class="drawer" ref={box} tabIndex={-1} aria-label={`Handoff ${id}`}>
       <header class="drawer-head">
@@ -53,7 +54,7 @@ export function Drawer(): JSX.Element | null {
           </svg>
         </button>
       </header>
-      <div class="drawer-body">{leg ? <Whole leg={leg} /> : refused ? <No one={refused} /> : <p class="quiet">This handoff is not part of the run at this moment.</p>}</div>
+      <div class="drawer-body">{leg ? <Whole leg={leg} state={state} /> : refused ? <No one={refused} /> : <p class="quiet">This handoff is not part of the run at this moment.</p>}</div>
     </aside>
   )
 }
@@ -66,11 +67,15 @@ function Path({ offer }: { offer: Offer }): JSX.Element {
   )
 }
 
-function Whole({ leg }: { leg: Leg }): JSX.Element {
+function Whole({ leg, state }: { leg: Leg; state: RunState }): JSX.Element {
   const { standing, offer } = leg
   const end = standing.kind === 'closed' ? standing.at : clock.value
   const round = leg.trail.within ? leg.trail.laps?.[leg.trail.within]?.round : undefined
   const turn = standing.kind === 'out' ? standing.turn : null
+  const opened = told(state, 'handoff_admitted').find((event) => event.id === leg.id)
+  const proposed = told(state, 'change_proposed').filter((event) => event.handoff === leg.id)
+  const { notes: list } = notes(state, leg.id)
+  const next = standing.kind === 'closed' ? standing.succeededBy : []
   return (
     <>
       <p class={`drawer-state is-${legGlyph(leg).replace(' ', '-')}`}>
@@ -83,7 +88,7 @@ function Whole({ leg }: { leg: Leg }): JSX.Element {
       </p>
       <Facts
         rows={[
-          ['Opened', `${time(leg.admittedAt)} (event ${leg.seq})`],
+          ['Opened', `${time(leg.admittedAt)}${opened ? ` (event ${opened.seq})` : ''}`],
           ['Took', took(end - leg.admittedAt)],
           ['Used', used(leg.usage) || 'nothing yet'],
           ['Tries', leg.attempt > 1 || leg.turn > 1 ? `attempt ${leg.attempt}, turn ${leg.turn}` : ''],
@@ -92,7 +97,7 @@ function Whole({ leg }: { leg: Leg }): JSX.Element {
           ['Priority', offer.priority === 'medium' ? '' : offer.priority],
           ['Caused by', leg.cause ? <Go id={leg.cause} /> : ''],
           ['Answers to', leg.returnsTo && leg.returnsTo !== leg.cause ? <Go id={leg.returnsTo} /> : ''],
-          ['Went on as', leg.succeededBy.length ? leg.succeededBy.map((id) => <Go key={id} id={id} />) : ''],
+          ['Went on as', next.length ? next.map((id) => <Go key={id} id={id} />) : ''],
           ['Waits for', standing.kind === 'blocked' && standing.on.length ? standing.on.map((id) => <Go key={id} id={id} />) : ''],
         ]}
       />
@@ -104,13 +109,13 @@ function Whole({ leg }: { leg: Leg }): JSX.Element {
           <Answer response={standing.response} />
         </Section>
       )}
-      {leg.changes.map((id) => (
+      {[...new Set(proposed.map((event) => event.change))].map((id) => (
         <Proposed key={id} id={id} />
       ))}
-      {leg.notes.length > 0 && (
+      {list.length > 0 && (
         <Section title="On the way">
           <ol class="entry-notes">
-            {leg.notes.slice(-60).map((note) => (
+            {list.slice(-60).map((note) => (
               <li key={note.seq} class={`entry-note is-${note.kind}`}>
                 <button type="button" class="plain mono quiet figures" title={`Show the run at event ${note.seq}`} onClick={() => go({ at: note.seq, run: short(runId.value ?? '') })}>
                   {time(note.at)}
@@ -159,7 +164,7 @@ function No({ one }: { one: Refused }): JSX.Element {
       </p>
       <Facts
         rows={[
-          ['At', `${time(one.at)} (event ${one.seq})`],
+          ['At', `${time(Date.parse(one.at))} (event ${one.seq})`],
           ['Rule', words(String(one.refusal['rule'] ?? 'unknown'))],
           ['Caused by', one.cause ? <Go id={one.cause} /> : ''],
         ]}
@@ -167,7 +172,7 @@ function No({ one }: { one: Refused }): JSX.Element {
       <Section title="Request">
         <Request offer={one.offer} />
       </Section>
-      <Json value={one} />
+      <Json value={{ ...one, changed: undefined }} />
     </>
   )
 }

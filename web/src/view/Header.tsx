@@ -2,6 +2,7 @@
 
 import type { JSX } from 'preact'
 import { sentence } from '../state/agents'
+import { alertCode, told } from '../state/history'
 import { clock, cost, money, percent, span, unknown } from '../state/words'
 import { at, clock as moment, events, forkHere, forkable, go, link, now, overlay, place, run } from '../app/store'
 import { Glyph, Said, runGlyph } from './parts'
@@ -73,12 +74,13 @@ function Meter(): JSX.Element | null {
 
 function Alerts(): JSX.Element | null {
   const state = run.value
-  const last = state?.alerts.at(-1)
-  if (!state || !last) return null
+  const alerts = state ? told(state, 'alert_raised') : []
+  const last = alerts.at(-1)
+  if (!last) return null
   return (
-    <button type="button" class="plain alerts" title={`${last.code}: ${last.message}`} onClick={() => go({ view: 'numbers', agent: null })}>
+    <button type="button" class="plain alerts" title={`${alertCode(last)}: ${last.message}`} onClick={() => go({ view: 'numbers', agent: null })}>
       <Glyph name="alert" label="Alerts" />
-      <span class="figures">{state.alerts.length}</span> <Said text={last.code} of="mono" />
+      <span class="figures">{alerts.length}</span> <Said text={alertCode(last)} of="mono" />
     </button>
   )
 }

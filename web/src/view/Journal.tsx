@@ -3,8 +3,8 @@
 import type { JSX } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { about } from '../state/agents'
-import type { Note } from '../state/history'
-import { type Leg, standingWord } from '../state/run'
+import { type Note, notes } from '../state/history'
+import { type Leg, type RunState, standingWord } from '../state/run'
 import { clock as time, took, used } from '../state/words'
 import { agent, clock, go, run } from '../app/store'
 import { Empty, Glyph, Said } from './parts'
@@ -59,16 +59,17 @@ export function Journal({ name }: { name: string }): JSX.Element {
       )}
       {legs.length === 0 && <Empty title="Nothing to do yet">{name} has had no work in this run so far. When it gets a handoff, what it says and brings back is told here.</Empty>}
       {legs.map((leg) => (
-        <Entry key={leg.id} leg={leg} />
+        <Entry key={leg.id} leg={leg} state={state} />
       ))}
     </div>
   )
 }
 
-function Entry({ leg }: { leg: Leg }): JSX.Element {
+function Entry({ leg, state }: { leg: Leg; state: RunState }): JSX.Element {
   const { standing } = leg
   const end = standing.kind === 'closed' ? standing.at : clock.value
   const last = standing.kind === 'out' ? standing.turn.note : ''
+  const { notes: list, dropped } = notes(state, leg.id)
   return (
     <article class="entry">
       <header class="entry-head">
@@ -84,9 +85,9 @@ function Entry({ leg }: { leg: Leg }): JSX.Element {
           {used(leg.usage) && ` · ${used(leg.usage)}`}
         </span>
       </header>
-      {leg.dropped > 0 && <p class="quiet entry-note">{leg.dropped} earlier notes are in the events</p>}
+      {dropped > 0 && <p class="quiet entry-note">{dropped} earlier notes are in the events</p>}
       <ol class="entry-notes">
-        {leg.notes.map((note) => (
+        {list.map((note) => (
           <li key={note.seq} class={`entry-note is-${note.kind}`}>
             <time class="quiet mono figures">{time(note.at)}</time>
             {WORDS[note.kind] && <span class="entry-kind">{WORDS[note.kind]}</span>}

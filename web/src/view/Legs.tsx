@@ -1,8 +1,9 @@
 // The track on a phone: upright, newest first.
 
 import type { JSX } from 'preact'
-import { about } from '../state/agents'
-import { type Leg, type Refused, standingWord } from '../state/run'
+import { about, number } from '../state/agents'
+import { type Refused, told } from '../state/history'
+import { type Leg, standingWord } from '../state/run'
 import { rule } from '../state/track'
 import { cost, took } from '../state/words'
 import { clock, go, run } from '../app/store'
@@ -25,13 +26,13 @@ export function legGlyph(leg: Leg): GlyphName {
 export function Legs(): JSX.Element {
   const state = run.value
   if (!state) return <Empty title="No run yet" command={'stafette run "Add JWT login"'} />
-  const rows: (Leg | Refused)[] = [...state.legs.values(), ...state.refused]
-  rows.sort((a, b) => b.seq - a.seq)
+  const rows: (Leg | Refused)[] = [...state.legs.values(), ...told(state, 'handoff_refused')]
+  rows.sort((a, b) => number(b.id) - number(a.id))
   return (
     <ol class="legs" aria-label="Legs, newest first">
       {rows.map((row) => {
         const refused = 'refusal' in row
-        const end = refused ? row.at : row.standing.kind === 'closed' ? row.standing.at : clock.value
+        const end = refused ? 0 : row.standing.kind === 'closed' ? row.standing.at : clock.value
         const word = refused ? 'refused' : standingWord(row.standing)
         const glyph = refused ? 'refused' : legGlyph(row)
         return (

@@ -3,17 +3,19 @@
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { Trouble, get } from '../api/client'
-import type { Problem, Recorded } from '../api/types'
+import type { Problem } from '../api/types'
+import { alertCode, told } from '../state/history'
 import { numbers } from '../state/numbers'
-import { turnKey, words } from '../state/run'
+import { type RunState, turnKey, words } from '../state/run'
 import { clock as time, cost, counted, money, percent, span, took, tokens } from '../state/words'
-import { at, cast, clock, events, go, link, now, run } from '../app/store'
+import { at, cast, clock, go, link, now, run } from '../app/store'
 import { Empty, Glyph, Said } from './parts'
 
 export function Numbers(): JSX.Element {
   const state = run.value
   if (!state) return <Empty title="No numbers yet" command={'stafette run "Add JWT login" --budget 5usd'} />
   const sums = numbers(state, clock.value)
+  const alerts = told(state, 'alert_raised')
   const most = Math.max(0.000001, ...sums.agents.map((one) => one.spent.money))
   const longest = Math.max(1, ...sums.agents.map((one) => one.busy))
   return (
@@ -82,18 +84,18 @@ export function Numbers(): JSX.Element {
       </section>
       <section>
         <h2>Alerts</h2>
-        {state.alerts.length === 0 ? (
+        {alerts.length === 0 ? (
           <p class="quiet">Nothing went wrong that you would have to see.</p>
         ) : (
           <ul class="alert-list">
-            {state.alerts
+            {alerts
               .slice(-50)
               .reverse()
               .map((alert) => (
                 <li key={alert.seq}>
                   <Glyph name="alert" />
-                  <time class="quiet figures mono">{time(alert.at)}</time>
-                  <Said text={alert.code} of="mono" />
+                  <time class="quiet figures mono">{time(Date.parse(alert.at))}</time>
+                  <Said text={alertCode(alert)} of="mono" />
                   <Said text={alert.message} />
                 </li>
               ))}
@@ -174,7 +176,7 @@ function Health(): JSX.Element {
       over = true
     }
   }, [state, tick])
-  const troubles = failures(events.value)
+  const troubles = run.value ? failures(run.value) : []
   const sessions = cast.value.filter((one) => one.session && one.session !== 'ended')
   const crashed = cast.value.filter((one) => one.crashed)
   return (
@@ -212,11 +214,10 @@ function Part({ name, good, children }: { name: string; good: boolean; children:
 }
 
 /** The turns of the run that failed, by who and how. */
-function failures(list: Recorded[]): { agent: string; kind: string; count: number; message: string }[] {
+function failures(state: RunState): { agent: string; kind: string; count: number; message: string }[] {
   const by = new Map<string, { agent: string; kind: string; count: number; message: string }>()
-  for (const event of list) {
-    if (event.event !== 'turn_failed') continue
-    const agent = run.value?.legs.get(turnKey(event.turn).handoff)?.offer.to ?? 'somebody'
+  for (const event of told(state, 'turn_failed')) {
+    const agent = state.legs.get(turnKey(event.turn).handoff)?.offer.to ?? 'somebody'
     const { kind, message } = event.failure
     const key = `${agent} ${kind}`
     by.set(key, { agent, kind: words(kind), count: (by.get(key)?.count ?? 0) + 1, message: message.split('\n')[0] ?? '' })

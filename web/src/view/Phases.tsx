@@ -68,7 +68,7 @@ function Section({ step, state }: { step: Step; state: RunState }): JSX.Element 
         {last && (
           <span class="quiet figures phase-numbers">
             {last.round > 1 && `round ${last.round} of ${step.most} · `}
-            {took((last.endedAt ?? (state.stage === 'finished' ? state.updatedAt : clock.value)) - last.beganAt)}
+            {last.beganAt !== null && took((last.endedAt ?? (state.stage === 'finished' ? state.updatedAt : clock.value)) - last.beganAt)}
           </span>
         )}
       </header>

@@ -5,9 +5,10 @@ import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import * as api from '../api/client'
 import type { TerminalView } from '../api/types'
+import { told } from '../state/history'
 import { turnKey } from '../state/run'
 import { laneNames } from '../state/track'
-import { agent, at, attempt, cast, events, following, go, live as present, lookUpTerminals, run, runId, say, short, terminals } from '../app/store'
+import { agent, at, attempt, cast, following, go, live as present, lookUpTerminals, run, runId, say, short, terminals } from '../app/store'
 import { setting, theme } from '../app/theme'
 import { Live } from '../terminal/live'
 import type { Screen } from '../terminal/screen'
@@ -61,9 +62,7 @@ export function TerminalStage(): JSX.Element {
 function recorded(name: string): boolean {
   const state = present.value
   if (state?.workflow.agents[name]?.runner !== 'pty') return false
-  return events.value.some(
-    (event) => (event.event === 'session_changed' && event.agent === name) || (event.event === 'receipt_given' && state.legs.get(turnKey(event.turn).handoff)?.offer.to === name),
-  )
+  return name in state.sessions || told(state, 'receipt_given').some((event) => state.legs.get(turnKey(event.turn).handoff)?.offer.to === name)
 }
 
 /** One tab an agent, in the order of the lanes. */
@@ -123,6 +122,7 @@ function Bar({ name, view, screened }: { name: string; view: TerminalView | unde
   const one = cast.value.find((known) => known.name === name)
   const past = at.value !== null
   const lives = view !== undefined && !past && view.state !== 'ended'
+  const last = run.value && told(run.value, 'session_changed').findLast((event) => event.agent === name)
   // How it died, until it works again.
   const died = view && !past && one && one.session !== 'working' ? firstLine(view.note ?? '') : ''
   const resize = (by: number): void => {
@@ -149,7 +149,7 @@ function Bar({ name, view, screened }: { name: string; view: TerminalView | unde
           <span class="quiet">
             <Said text={(screened && one.session ? one.session : one.crashed ? 'crashed' : one.group).replaceAll('_', ' ')} />
           </span>
-          <Said text={died || (one.crashed ? firstLine(run.value?.sessions.get(name)?.note ?? '') : one.doing)} of="stage-doing" />
+          <Said text={died || (one.crashed ? firstLine(last?.note ?? '') : one.doing)} of="stage-doing" />
         </p>
       )}
       {screened && (

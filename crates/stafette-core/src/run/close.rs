@@ -253,7 +253,8 @@ impl HandoffClosed {
         };
         let (waiting, aside) = (handoff.returns_to, handoff.cause);
         let (way, response) = (self.way, self.response.clone());
-        handoff.state = State::Closed(Box::new(Closing { at, response, way }));
+        let succeeded_by = self.succeeded_by.clone();
+        handoff.state = State::Closed(Box::new(Closing { at, response, way, succeeded_by }));
         handoff.answers = Vec::new();
         handoff.unconfirmed = None;
         let gathered = handoff.gathered.clone();

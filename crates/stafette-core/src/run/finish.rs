@@ -268,6 +268,7 @@ mod tests {
             ..Offer::new(Party::from("?"), Party::Orchestrator, Kind::Transfer, Reason::Completion)
         };
         story.hands(h(5), vec![completion]);
+        assert_eq!(story.closing(h(1)).succeeded_by, [h(2)]);
         assert_eq!(story.status(), Status::Succeeded);
         assert_eq!(story.run.tally.rounds, 2);
         assert_eq!(story.closing(h(5)).response.outputs["status"], "approved");

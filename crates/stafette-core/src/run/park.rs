@@ -38,13 +38,14 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId, failure: Failure) {
 impl HandoffParked {
     pub(super) fn apply(&self, run: &mut Run) {
         if let Some(handoff) = run.handoff_mut(self.handoff) {
-            handoff.state = State::Parked { until: self.until };
+            handoff.state = State::Parked { until: self.until, why: self.why.clone() };
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::handoff::State;
     use crate::run::story::{RELAY, Story, h, pass};
     use crate::{Failure, Input, Millis, Status, Time};
 
@@ -59,6 +60,8 @@ mod tests {
         assert_eq!((story.state(h(1)), story.status()), ("parked", Status::WaitingForQuota));
         assert_eq!(story.status().to_string(), "waiting for quota");
         assert_eq!(story.run.deadline(), Some(Time(0) + Millis::hours(3)));
+        let state = &story.run.handoff(h(1)).expect("it is parked").state;
+        assert!(matches!(state, State::Parked { why, .. } if why == "usage limit reached"));
         story.later(Millis::hours(2));
         assert_eq!(story.run.outbox().count(), 0, "not before the reset");
         story.until_due().done(h(1));

@@ -382,8 +382,7 @@ impl Run {
 impl CouncilOpened {
     pub(super) fn apply(&self, run: &mut Run) {
         let before = run.team.council.take();
-        let decisions = before.map(|council| council.decisions).unwrap_or_default();
-        run.team.council = Some(Box::new(Council::new(self, decisions)));
+        run.team.council = Some(Box::new(Council::new(self, before.map(|council| *council))));
     }
 }
 

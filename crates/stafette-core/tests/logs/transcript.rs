@@ -182,7 +182,7 @@ impl Watch {
     fn open(&self, handoff: &Handoff) -> String {
         let mut text = format!("{} {}.{}", handoff.state.word(), handoff.attempt, handoff.turn);
         match &handoff.state {
-            State::Pending { not_before: moment } | State::Parked { until: moment } => {
+            State::Pending { not_before: moment } | State::Parked { until: moment, .. } => {
                 let _ = write!(text, " until {}", self.at(*moment));
             }
             State::Asked { until } => {
@@ -227,7 +227,7 @@ impl Watch {
 
     fn closed(&self, handoff: &Handoff) -> String {
         let State::Closed(closing) = &handoff.state else { return "open".into() };
-        let Closing { at, response, way } = &**closing;
+        let Closing { at, response, way, succeeded_by: _ } = &**closing;
         let way = if *way == Way::Answered { String::new() } else { format!(" ({})", word(way)) };
         format!("{}{way} at {}, {}", handoff.state.word(), self.at(*at), answer(response))
     }

@@ -105,6 +105,7 @@ impl Run {
             }
             council.discussion.clear();
             council.decisions.clear();
+            council.decided_by.clear();
             council.next_topic = None;
         }
         Some(council)

@@ -40,6 +40,10 @@ pub struct Council {
     /// Decisions that members consider settled.
     #[serde(default)]
     pub decisions: Vec<String>,
+    /// The member that settled each of these decisions first; members are missing in states of
+    /// older releases.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub decided_by: BTreeMap<String, AgentName>,
     /// The suggested next topic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_topic: Option<String>,
@@ -127,7 +131,10 @@ pub struct Dissent {
 }
 
 impl Council {
-    pub(super) fn new(opened: &CouncilOpened, decisions: Vec<String>) -> Self {
+    /// Opens a council, with the decisions of the one that met before it in the run.
+    pub(super) fn new(opened: &CouncilOpened, before: Option<Council>) -> Self {
+        let before = before.map(|council| (council.decisions, council.decided_by));
+        let (decisions, decided_by) = before.unwrap_or_default();
         Council {
             handoff: opened.handoff,
             topic: opened.topic.clone(),
@@ -136,6 +143,7 @@ impl Council {
             positions: BTreeMap::new(),
             discussion: VecDeque::new(),
             decisions,
+            decided_by,
             next_topic: None,
             verdict: None,
         }
@@ -233,7 +241,7 @@ impl Council {
             position.reason.clone_from(&vote.reason);
             if matches!(vote.signal, Stance::Agree | Stance::Building) {
                 for decision in &vote.key_decisions {
-                    self.settle(decision);
+                    self.settle(decision, &heard.member);
                 }
                 if vote.next_topic.is_some() {
                     self.next_topic.clone_from(&vote.next_topic);
@@ -246,14 +254,16 @@ impl Council {
         self.discuss(Speech { by, round: heard.round, signal, said });
     }
 
-    fn settle(&mut self, decision: &str) {
+    fn settle(&mut self, decision: &str, by: &AgentName) {
         if self.decisions.iter().any(|known| known == decision) {
             return;
         }
         if self.decisions.len() == DECISIONS {
-            self.decisions.remove(0);
+            let oldest = self.decisions.remove(0);
+            self.decided_by.remove(&oldest);
         }
         self.decisions.push(decision.to_owned());
+        self.decided_by.insert(decision.to_owned(), by.clone());
     }
 
     pub(super) fn discuss(&mut self, speech: Speech) {

@@ -65,6 +65,9 @@ fn s4_03_members_speak_in_turn_until_four_of_five_agree() {
     assert_eq!((closing.outcome, &closing.outputs["consensus"]), (Outcome::Resolved, &json!(true)));
     assert_eq!(closing.outputs["key_decisions"], json!(["because a sketch", "because it holds"]));
     assert_eq!(closing.outputs["dissent"][0]["member"], "Alex");
+    let by = &story.run.team.council.as_ref().expect("a council").decided_by;
+    let by: Vec<_> = by.iter().map(|(text, member)| (text.as_str(), member.as_str())).collect();
+    assert_eq!(by, [("because a sketch", "Alex"), ("because it holds", "Sam")]);
     insta::assert_snapshot!(story.transcript(), @r"
     run created: Add user auth
     h1 human → council (task_handoff)
@@ -287,7 +290,9 @@ fn s4_03_an_agent_puts_something_before_the_council_and_goes_on_with_the_answer(
     let order = story.run.outbox().next().expect("the builder goes on");
     assert_eq!((order.agent.as_str(), &order.inputs["consensus"]), ("builder", &json!(true)));
     story.hands(h(1), vec![pass("council")]);
-    assert_eq!(story.run.team.council.as_ref().map(|c| c.topic.as_str()), Some("Add user auth"));
+    let council = story.run.team.council.as_ref().expect("a council");
+    assert_eq!(council.topic, "Add user auth");
+    assert_eq!(council.decided_by["because JWT"].as_str(), "Alex", "of the council before it");
     let (id, _) = sitting(&story)[0].clone();
     story.hands(id, vec![pass("council")]);
     assert_eq!(story.run.tally.circular, 1, "a council does not call itself");

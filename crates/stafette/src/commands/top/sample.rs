@@ -1,5 +1,7 @@
 //! Agents for the tests.
 
+use std::collections::BTreeMap;
+
 use stafette_core::team::council::vote::Stance;
 use stafette_core::{
     Handoff, HandoffId, Kind, MissingInput, Offer, Party, Question, Reason, RunId, State, Time,
@@ -125,6 +127,7 @@ pub(super) fn council() -> CouncilView {
         why: None,
         verdict: None,
         decisions: Vec::new(),
+        decided_by: BTreeMap::new(),
         next_topic: None,
     }
 }
