@@ -125,6 +125,7 @@ fn detail(event: &Event) -> Option<&'static str> {
     Some(match event {
         Event::HandoffRefused(e) => match e.refusal {
             Refusal::TooLarge { .. } => "refused: too large",
+            Refusal::Silent { .. } => "refused: silent",
             Refusal::TooMany { .. } => "refused: too many",
             Refusal::ItemLimit { .. } => "refused: item limit",
             Refusal::RunLimit { .. } => "refused: run limit",
