@@ -23,8 +23,7 @@ pub struct Statement {
 
 impl Statement {
     /// The complaint about an answer that says nothing.
-    pub const NOTHING: &'static str =
-        "it says nothing: give a text, or a `status`, a `summary` or `outputs`";
+    pub const NOTHING: &'static str = "it says nothing: give a text, or a `status` (by HTTP an `outcome`), a `summary` or `outputs`";
 
     /// True if nothing is stated: to take that for success would be to guess.
     pub fn is_empty(&self) -> bool {

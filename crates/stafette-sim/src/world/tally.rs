@@ -86,6 +86,9 @@ impl World {
                 if !e.cuts.is_empty() {
                     self.counts.note("value cut");
                 }
+                if !e.drops.is_empty() {
+                    self.counts.note("value left out");
+                }
             }
             Event::TurnOrdered(e) => {
                 let metered = run.turns_out().filter(|(_, it)| {
