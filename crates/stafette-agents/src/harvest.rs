@@ -14,15 +14,13 @@ use stafette_core::wire::frame::{Code, Found, Frame};
 use stafette_core::wire::phase::{Decision, decision};
 use stafette_core::{
     AgentName, Failure, FailureKind, Millis, Offer, Outcome, Party, PrintedFrame, Response,
-    TurnResult, Usage, Usd,
+    TurnResult, Usage,
 };
 use tokio::time::Instant;
 
 use crate::Signal;
 use crate::output;
 use crate::seal;
-use crate::tell::meaning;
-pub(crate) use dialect::is_document;
 
 /// The most handoffs that one turn may propose.
 const OFFERS: usize = 32;
@@ -64,7 +62,7 @@ pub(crate) struct Harvest {
     /// True while a frame is read that was only printed.
     printed: bool,
     /// The printed frames that could not be read and were not reported yet, and how many there were.
-    unreadable: Vec<Signal>,
+    unreadable: Vec<String>,
     ignored: usize,
     /// The token that frames are signed with.
     token: Option<String>,
@@ -162,7 +160,7 @@ impl Harvest {
             Found::Frame { frame, .. } => self.frame(frame),
             Found::Malformed { fault, text, .. } => {
                 self.ignore(&format!("{fault}: `{text}`"));
-                std::mem::take(&mut self.unreadable)
+                self.unread()
             }
         }
     }
@@ -191,7 +189,7 @@ impl Harvest {
         }
         let said = self.signal(&frame.kind, frame.value());
         self.printed = false;
-        said.into_iter().chain(std::mem::take(&mut self.unreadable)).collect()
+        said.into_iter().chain(self.unread()).collect()
     }
 
     /// True if the output holds an answer or a handoff.
@@ -217,7 +215,7 @@ impl Harvest {
                 None
             }
             "RESULT" => {
-                self.result(payload);
+                self.result(payload, false);
                 None
             }
             "REPORT" => Some(self.report(&payload)),
@@ -251,6 +249,7 @@ impl Harvest {
             }
             signals.extend(self.single(value));
         }
+        signals.extend(self.unread());
         signals
     }
 
@@ -274,13 +273,9 @@ impl Harvest {
                 ["signal", "reason"].iter().for_each(|name| drop(fields.shift_remove(*name)));
             }
         }
-        if value.get("to").is_some() {
-            self.handoff(value);
-            return None;
-        }
-        match meaning::says("RESULT", &value) {
-            Err(mistakes) if !votes => mistakes.iter().for_each(|mistake| self.mistake(mistake)),
-            _ => self.result(value),
+        match value.get("to") {
+            Some(_) => self.handoff(value),
+            None => self.result(value, votes),
         }
         None
     }
@@ -295,11 +290,12 @@ impl Harvest {
         }
     }
 
-    fn result(&mut self, payload: Value) {
+    /// Takes an answer; one that comes with a vote need not say anything else.
+    fn result(&mut self, payload: Value, votes: bool) {
         match dialect::read(&self.agent, &payload) {
             Some(piece) => self.keep("RESULT", piece),
             None => {
-                let response = plain::response(&self.agent, payload);
+                let response = plain::response(&self.agent, payload, votes);
                 self.keep("RESULT", response.map(|response| Piece::Response(Box::new(response))));
             }
         }
@@ -347,13 +343,12 @@ impl Harvest {
     }
 
     fn report(&mut self, payload: &Value) -> Signal {
-        let dollars = payload.get("cost_usd").or_else(|| payload.get("usd"));
+        let (usage, note, mistakes) = plain::report(payload);
         if !self.only_shows() {
-            let money = dollars.and_then(Value::as_f64).and_then(Usd::from_dollars);
-            let tokens = payload.get("tokens").and_then(Value::as_u64).unwrap_or(0);
-            self.usage += Usage::exactly(tokens, money.unwrap_or_default());
+            self.usage += usage;
         }
-        let note = payload.get("note").and_then(Value::as_str);
+        // No work fails for them.
+        mistakes.iter().for_each(|mistake| self.ignore(&format!("REPORT: {mistake}")));
         Signal::Alive { note: note.and_then(|note| output::plain(note, 200)) }
     }
 
@@ -396,12 +391,19 @@ impl Harvest {
         if self.ignored <= MISTAKES
             && let Some(reason) = output::plain(reason, REASON)
         {
-            self.unreadable.push(Signal::Printed(PrintedFrame::Unreadable { reason }));
+            self.unreadable.push(reason);
         }
     }
 
+    /// Takes the signals about what could not be read since the last time.
+    fn unread(&mut self) -> Vec<Signal> {
+        let signal = |reason| Signal::Printed(PrintedFrame::Unreadable { reason });
+        std::mem::take(&mut self.unreadable).into_iter().map(signal).collect()
+    }
+
     /// Returns the report so far, for a signal that was sent separately.
-    pub(crate) fn told(self) -> Result<TurnReport, Vec<String>> {
+    pub(crate) fn told(mut self) -> Result<TurnReport, Vec<String>> {
+        self.mistakes.append(&mut self.unreadable);
         match self.mistakes.is_empty() {
             true => Ok(TurnReport {
                 offers: self.offers,

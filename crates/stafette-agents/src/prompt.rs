@@ -4,8 +4,9 @@ mod phase;
 
 use std::fmt::Write as _;
 
+use stafette_core::handoff::ANSWER;
 use stafette_core::workflow::ResultFormat;
-use stafette_core::{Fields, Outcome, Party, Response};
+use stafette_core::{Fields, Outcome, Party, Response, TurnOrder};
 
 use crate::{Job, profile};
 
@@ -56,7 +57,7 @@ pub fn text(job: &Job) -> String {
     // A phase's request holds its inputs.
     inputs.retain(|key, _| phase.is_none() || !offer.outputs.contains_key(key));
     if !inputs.is_empty() {
-        section(&mut text, "Inputs", &json(&inputs));
+        section(&mut text, "Inputs", &(json(&inputs) + &sources(order, &inputs)));
     }
     if !order.answers.is_empty() {
         let answers: Vec<String> = order.answers.iter().map(answer).collect();
@@ -75,12 +76,27 @@ pub fn text(job: &Job) -> String {
     section(&mut text, "How to end", &ending(job));
     let again = if order.deliveries > 1 { ", and this is not its first delivery" } else { "" };
     let key = format!(
-        "{}\nThe same key is the same work{again}: what is already done under it must not be done twice.",
-        order.key
+        "{}\nThe same key is the same work{again}: what is already done under it must not be done twice.\n\
+         A handoff response about it has the `traceId` {}.",
+        order.key, order.trace_id
     );
     section(&mut text, "Key", &key);
     // Neither an argument nor a terminal can carry it.
     text.replace('\0', "")
+}
+
+/// Says which inputs are a person's word: any agent may give one the name that a reply has.
+fn sources(order: &TurnOrder, inputs: &Fields) -> String {
+    let replies: Vec<&str> = order.replies.iter().map(String::as_str).collect();
+    let mut text = String::new();
+    if !replies.is_empty() {
+        let _ = write!(text, "\nA person gave: {}.", replies.join(", "));
+    }
+    let along = order.offer.outputs.contains_key(ANSWER) && !order.replies.contains(ANSWER);
+    if along && inputs.contains_key(ANSWER) {
+        let _ = write!(text, "\n`{ANSWER}` came with the work; it is no person's reply to you.");
+    }
+    text
 }
 
 fn paragraph(text: &mut String, body: &str) {
@@ -162,7 +178,7 @@ fn ending(job: &Job) -> String {
              `handoff`, `escalate`, `vote` in a council, and `complete` at the end. Only if they do not work:\n",
         );
     }
-    let council = stafette_core::team::council::is_turn(&job.order.offer);
+    let council = stafette_core::team::council::is_turn(&job.order.constraints);
     match job.agent.result {
         ResultFormat::Frames => {
             let _ = writeln!(

@@ -324,6 +324,10 @@ pub struct Handoff {
     pub turn_limit: u32,
     /// The values that the taker can work with.
     pub inputs: Fields,
+    /// The names of the inputs that a person gave in answer to a question of its own. An agent may give
+    /// one the same name, and its word is no person's.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub replies: BTreeSet<String>,
     /// The answers that arrived since the last turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Response>,
@@ -383,12 +387,24 @@ pub fn results(handoffs: &[Handoff]) -> impl Iterator<Item = &Handoff> {
 }
 
 /// The input with a person's reply in their own words.
-pub(crate) const ANSWER: &str = "answer";
+pub const ANSWER: &str = "answer";
 
 impl Handoff {
     /// True if it holds a reply to a question of its own: it did not come along with the handoff.
     pub(crate) fn has_reply(&self) -> bool {
         self.inputs.contains_key(ANSWER) && !self.offer.outputs.contains_key(ANSWER)
+    }
+
+    /// Takes values among its inputs, and keeps in mind which of them are a person's word.
+    pub(crate) fn receive(&mut self, values: &Fields, is_reply: impl Fn(&str) -> bool) {
+        for (key, value) in values {
+            self.inputs.insert(key.clone(), value.clone());
+            match is_reply(key) {
+                true => drop(self.replies.insert(key.clone())),
+                false => drop(self.replies.remove(key)),
+            }
+        }
+        self.replies.retain(|key| self.inputs.contains_key(key));
     }
 
     /// Returns the answer that closed it, with the values that earlier takers contributed. `None`

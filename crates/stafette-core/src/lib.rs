@@ -45,7 +45,7 @@ pub use input::{Failure, FailureKind, Input, PrintedFrame, TurnResult};
 pub use order::TurnOrder;
 pub use reply::{Ignored, Reply};
 pub use run::{Decision, Draft, Run, Status};
-pub use stafette_model::Fields;
+pub use stafette_model::{Fields, Statement};
 pub use team::{TeamAbout, TeamEvent, TeamInput};
 pub use time::{Millis, Time};
 pub use workflow::Workflow;

@@ -1,10 +1,12 @@
 //! The open orders of a run: the work that should be under way.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::handoff::Constraints;
 use crate::run::message::Message;
 use crate::run::permission::Permit;
 use crate::{AgentName, Fields, HandoffId, Offer, Response, Time, TurnKey};
@@ -20,12 +22,23 @@ pub struct TurnOrder {
     pub request: String,
     /// The task as it was offered.
     pub offer: Offer,
+    /// The special rules set by the coordinator that gives it out.
+    #[serde(default, skip_serializing_if = "Constraints::is_none")]
+    pub constraints: Constraints,
+    /// The id by which documents of the contract name the handoff: an answer with another one is
+    /// refused.
+    #[serde(default)]
+    pub trace_id: String,
     /// The handoff that caused it.
     pub cause: Option<HandoffId>,
     /// The values that the agent can work with. In place of one that is too large together with the
     /// others stands `{"$cut": {"handoff", "key", "bytes", "head"}}`: its size, its beginning, and
-    /// the handoff whose record has it whole.
+    /// the handoff whose record has it whole. For values that are too many stands one
+    /// `"$cut": {"keys", "handoffs"}`: how many are left out, and whose records have them.
     pub inputs: Fields,
+    /// The names of the inputs that a person gave in answer to a question of this agent.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub replies: BTreeSet<String>,
     /// The answers that arrived since the last turn.
     pub answers: Vec<Response>,
     /// The permissions granted and denied so far in this turn.

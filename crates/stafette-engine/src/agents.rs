@@ -263,7 +263,7 @@ impl<'a> Look<'a> {
             State::Pending { .. } => ("waits for its turn".to_owned(), None),
             state => match state.turn() {
                 Some(turn) => {
-                    let is_ballot = stafette_core::team::council::is_turn(&work.offer)
+                    let is_ballot = stafette_core::team::council::is_turn(&work.constraints)
                         && self.run.votes_blindly();
                     let said = turn.note.clone().filter(|_| !is_ballot);
                     let doing = said.unwrap_or_else(|| about(work).to_owned());

@@ -183,7 +183,7 @@ impl ExternalTurns<'_> {
         let state = self.engine.state(turn.run).await?;
         let sits = state
             .handoff(turn.handoff)
-            .is_some_and(|h| stafette_core::team::council::is_turn(&h.offer));
+            .is_some_and(|h| stafette_core::team::council::is_turn(&h.constraints));
         let mistakes = vec!["SIGNAL: no council hears this turn".to_owned()];
         if sits { Ok(()) } else { Err(EngineError::Mistaken { mistakes }) }
     }
@@ -212,7 +212,7 @@ impl ExternalTurns<'_> {
                 }
             }
         }
-        let checked = state.check_response(turn, &result.response);
+        let checked = state.check_result(turn, &result);
         checked.map_err(|mistakes| EngineError::Mistaken { mistakes })?;
         if result.offers.is_empty() {
             measure::check(&state, turn, &result.response)?;

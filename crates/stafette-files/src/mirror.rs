@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use stafette_core::handoff::State;
+use stafette_core::team::council;
 use stafette_core::wire::message::{Message, MessageContext, MessageStatus, WorkflowType};
 use stafette_core::{Fields, Handoff, HandoffId, RunId};
 use stafette_engine::{HandoffView, Stored};
@@ -51,8 +52,7 @@ impl Coordination {
                     rules.is_some_and(|rules| rules.blind_first_vote) && !state.votes_blindly()
                 });
                 let ballots = blind.flat_map(|state| state.handoffs.values());
-                let ballots =
-                    ballots.filter(|ballot| stafette_core::team::council::is_turn(&ballot.offer));
+                let ballots = ballots.filter(|it| council::is_turn(&it.constraints));
                 let touched: Vec<_> = ballots.map(|ballot| ballot.id).chain([handoff]).collect();
                 for id in touched {
                     self.mirror(run, id).await;

@@ -85,7 +85,7 @@ impl ToolError {
             Refusal::UnknownTarget { .. } | Refusal::Denied { .. } | Refusal::NoRoute { .. } => {
                 format!("You may hand to: {list}. Call `handoff` again with one of them.")
             }
-            Refusal::Objected { .. } => {
+            Refusal::Objected { .. } | Refusal::Silent { .. } => {
                 "Correct what it says and call `handoff` again, or ask a person with `escalate`."
                     .to_owned()
             }

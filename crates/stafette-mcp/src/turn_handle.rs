@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stafette_core::lock::Holder;
+use stafette_core::run::propose::Refusal;
 use stafette_core::team::council::vote::Vote;
 use stafette_core::trace::Traceparent;
 use stafette_core::wire::phase::given;
@@ -163,7 +164,7 @@ impl CallContext {
         };
         match told {
             Ok(()) => Ok(()),
-            Err(EngineError::Refused { refusal }) => {
+            Err(EngineError::Refused { refusal }) if !matches!(refusal, Refusal::Silent { .. }) => {
                 let state = self.engine.state(handle.turn.run).await?;
                 let targets = state.workflow.targets(&Party::from(&handle.agent));
                 Err(ToolError::refused(&refusal, &targets))

@@ -2,7 +2,7 @@
 //! them to the size limit.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -35,33 +35,81 @@ pub fn size_of(value: &Value) -> usize {
     }
 }
 
-/// Returns the keys whose values must be cut so that `all` fit together: those with the most bytes
-/// first, and requested ones last.
+/// The name under which a note stands in place of values, or for values that were left out.
+pub const CUT: &str = "$cut";
+
+/// What must give way so that values fit together.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Surplus {
+    /// The keys of the values that must be cut.
+    pub cuts: Vec<String>,
+    /// The keys of the values that must be left out: what is small is not worth cutting.
+    pub drops: Vec<String>,
+}
+
+/// Finds what must give way so that `all` fit into `limit` bytes together: the values with the most
+/// bytes first, and requested ones last.
 pub fn surplus<'a>(
     all: impl IntoIterator<Item = &'a Fields>,
     asked: &[MissingInput],
-) -> Vec<String> {
+    limit: usize,
+) -> Surplus {
     let mut bytes = 0;
-    let mut spare: BTreeMap<&String, usize> = BTreeMap::new();
+    // What cutting would save of each, and what would be left of it.
+    let mut held: BTreeMap<&String, (usize, usize)> = BTreeMap::new();
     for (key, value) in all.into_iter().flatten() {
         let of_value = size_of(value);
         bytes += key.len() + of_value;
-        if of_value > WORTH {
-            *spare.entry(key).or_default() += of_value - WORTH;
-        }
+        let (spare, rest) = held.entry(key).or_default();
+        *spare += of_value.saturating_sub(WORTH);
+        *rest += key.len() + of_value.min(WORTH);
     }
-    let is_asked = |key: &str| asked.iter().any(|input| input.key == key);
-    let mut largest: Vec<(&String, usize)> = spare.into_iter().collect();
-    largest.sort_by_key(|(key, spare)| (is_asked(key), Reverse(*spare)));
-    let mut found = Vec::new();
-    for (key, spare) in largest {
-        if bytes <= MAX {
-            break;
+    let mut found = Surplus::default();
+    if bytes <= limit {
+        return found;
+    }
+    let asked: BTreeSet<&String> = asked.iter().map(|input| &input.key).collect();
+    let mut held: Vec<(&String, (usize, usize))> = held.into_iter().collect();
+    held.sort_by_key(|(key, (spare, _))| (asked.contains(key), Reverse(*spare)));
+    for (key, (spare, _)) in held.iter().filter(|(_, (spare, _))| *spare > 0) {
+        if bytes <= limit {
+            return found;
         }
         bytes -= spare;
-        found.push(key.clone());
+        found.cuts.push((*key).clone());
+    }
+    held.sort_by_key(|(key, (_, rest))| (asked.contains(key), Reverse(*rest)));
+    for (key, (_, rest)) in held.iter().filter(|(key, _)| *key != CUT) {
+        if bytes <= limit {
+            break;
+        }
+        bytes -= rest;
+        found.drops.push((*key).clone());
     }
     found
+}
+
+/// Leaves out these values, and notes how many there were and which handoffs' records have them.
+pub fn leave_out(fields: &mut Fields, keys: &[String], whole: impl Fn(&str, &Value) -> HandoffId) {
+    let keys: BTreeSet<&String> = keys.iter().collect();
+    let (mut holders, mut left_out) = (BTreeSet::new(), 0);
+    fields.retain(|key, value| {
+        let stays = !keys.contains(key);
+        if !stays {
+            left_out += 1;
+            holders.insert(whole(key, value));
+        }
+        stays
+    });
+    if left_out == 0 {
+        return;
+    }
+    let earlier = fields.get(CUT);
+    left_out += earlier.and_then(|note| note["keys"].as_u64()).unwrap_or(0);
+    let known = earlier.and_then(|note| note["handoffs"].as_array()).into_iter().flatten();
+    let known = known.filter_map(|id| id.as_str()?.parse().ok());
+    let holders: BTreeSet<HandoffId> = holders.into_iter().chain(known).collect();
+    fields.insert(CUT.to_owned(), json!({ "keys": left_out, "handoffs": holders }));
 }
 
 /// Replaces the values of these keys that are too large with a note: their size, their beginning,
@@ -78,7 +126,7 @@ pub fn cut(fields: &mut Fields, keys: &[String], whole: impl Fn(&str, &Value) ->
             other => other.to_string(),
         };
         let head = &text[..text.floor_char_boundary(HEAD)];
-        *value = json!({ "$cut": { "handoff": from, "key": key, "bytes": bytes, "head": head } });
+        *value = json!({ CUT: { "handoff": from, "key": key, "bytes": bytes, "head": head } });
     }
 }
 
@@ -216,8 +264,8 @@ mod tests {
             description: String::new(),
             source: None,
         }];
-        let keys = surplus([&fields], &asked);
-        assert_eq!(keys, ["large"]);
+        let Surplus { cuts: keys, drops } = surplus([&fields], &asked, MAX);
+        assert_eq!((&*keys, &*drops), (&["large".to_owned()][..], &[][..]));
         cut(&mut fields, &keys, |_, _| HandoffId(3));
         assert!(size(&fields) <= MAX);
         assert_eq!(fields["large"]["$cut"]["bytes"], MAX / 2 + 2);
@@ -231,12 +279,28 @@ mod tests {
         };
         let mut all =
             vec![holds("report", MAX / 3), holds("plan", MAX / 2), holds("report", MAX / 3)];
-        let keys = surplus(&all, &[]);
+        let keys = surplus(&all, &[], MAX).cuts;
         assert_eq!(keys, ["report"], "two of them are more than the one that is larger");
         all.iter_mut().for_each(|fields| cut(fields, &keys, |_, _| HandoffId(3)));
         assert!(all.iter().map(size).sum::<usize>() <= MAX);
         let noted = all.clone();
         all.iter_mut().for_each(|fields| cut(fields, &keys, |_, _| HandoffId(4)));
         assert_eq!(all, noted, "a note is not cut again");
+    }
+
+    #[test]
+    fn b_02_values_that_are_too_many_are_left_out() {
+        let mut fields: Fields = (0..20_000)
+            .map(|key| (format!("key-{key:05}"), Value::String("x".repeat(90))))
+            .collect();
+        fields.insert("tiny".to_owned(), json!(1));
+        let found = surplus([&fields], &[], MAX);
+        assert_eq!((&*found.cuts, found.drops.contains(&"tiny".to_owned())), (&[][..], false));
+        leave_out(&mut fields, &found.drops, |_, _| HandoffId(3));
+        assert!(size(&fields) <= MAX + 100 && size(&fields) > MAX / 2, "{}", size(&fields));
+        let keys = found.drops.len();
+        assert_eq!(fields[CUT], json!({ "keys": keys, "handoffs": ["h3"] }));
+        leave_out(&mut fields, &["tiny".to_owned()], |_, _| HandoffId(2));
+        assert_eq!(fields[CUT], json!({ "keys": keys + 1, "handoffs": ["h2", "h3"] }));
     }
 }

@@ -9,6 +9,7 @@ pub mod amount;
 pub mod fields;
 pub mod id;
 pub mod offer;
+pub mod statement;
 pub mod time;
 pub mod trace;
 
@@ -17,6 +18,7 @@ pub use id::{AgentName, HandoffId, Party, RunId, TurnKey};
 pub use offer::{
     Foreign, Kind, MissingInput, Offer, Outcome, PriorAttempt, Priority, Question, Reason, Response,
 };
+pub use statement::Statement;
 pub use time::{Millis, Time};
 
 /// A JSON object with the values that agents pass to each other.

@@ -310,6 +310,18 @@ pub enum Outcome {
     Escalated,
 }
 
+impl Outcome {
+    /// Returns the outcome that an agent gives its work, in any case: `resolved`, `partial` or `failed`.
+    pub fn read(word: &str) -> Option<Self> {
+        match word.trim().to_ascii_lowercase().as_str() {
+            "resolved" => Some(Outcome::Resolved),
+            "partial" => Some(Outcome::Partial),
+            "failed" => Some(Outcome::Failed),
+            _ => None,
+        }
+    }
+}
+
 /// The answer to a handoff: a response in any dialect, translated.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Response {

@@ -42,8 +42,9 @@ const ABOUT: &str = "Agents pass work to each other, and to people, without losi
     problem documents (RFC 9457) with a stable `code` and a `fix`. The values of one handoff have \
     1 MiB together. What is larger is refused, and where answers meet inputs that are large \
     already, the largest values are cut: in place of each stands `{\"$cut\": {\"handoff\": \"h2\", \
-    \"key\": \"notes\", \"bytes\": 700002, \"head\": \"…\"}}`, with the first 512 characters. The record \
-    of that handoff has the whole value, under `key` in its answer or its offer: \
+    \"key\": \"notes\", \"bytes\": 700002, \"head\": \"…\"}}`, with the first 512 characters; of values that \
+    are too many, some are left out, and one `{\"$cut\": {\"keys\": 5012, \"handoffs\": [\"h2\"]}}` says how many. The \
+    record of that handoff has the whole value, under `key` in its answer or its offer: \
     `GET /v1/runs/{run}/handoffs/{handoff}`, or by MCP `stafette://runs/{run}/handoffs`. By TCP, programs send `Authorization: \
     Bearer TOKEN`. `x-right` says what an operation needs: `public` nothing; `shared` and `read` \
     the scope `observe`; `take_part`, `run` and `answer` the scope `assist`; `decide` the scope \

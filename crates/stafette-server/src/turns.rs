@@ -8,7 +8,7 @@ use serde_json::Value;
 use stafette_core::wire::Document;
 use stafette_core::{
     AgentName, Fields, HandoffId, Kind, Millis, MissingInput, Offer, Outcome, Party, Reason,
-    Response, RunId, TurnKey, TurnOrder, TurnResult, Usage,
+    Response, RunId, Statement, TurnKey, TurnOrder, TurnResult, Usage,
 };
 use stafette_engine::{Finished, Wanted};
 
@@ -180,9 +180,9 @@ async fn report(
 pub(crate) struct Complete {
     /// The turn: its key, or the end of it such as `1.1`.
     turn: String,
-    /// Outcome of the turn.
+    /// Outcome of the turn; if left out, `failed` with a `failure` and `resolved` with anything else.
     #[serde(default)]
-    outcome: Outcome,
+    outcome: Option<Outcome>,
     /// Summary in a few sentences.
     #[serde(default)]
     summary: String,
@@ -215,9 +215,10 @@ pub(crate) struct Complete {
 pub(crate) struct Onward {
     /// Agent or party that receives the work.
     to: String,
-    /// True if the giver continues with the answer; otherwise the baton moves.
+    /// True if the giver continues with the answer; otherwise the baton moves. If left out, a person's
+    /// answer is waited for.
     #[serde(default)]
-    wait: bool,
+    wait: Option<bool>,
     /// Reason code, such as `review_request`; `task_handoff` if left out.
     #[serde(default = "task")]
     reason: Reason,
@@ -241,33 +242,37 @@ fn task() -> Reason {
 
 impl Onward {
     fn offer(self, from: &Party) -> Offer {
-        let kind = if self.wait { Kind::Delegate } else { Kind::Transfer };
+        let to = Party::from(self.to);
+        let waits = self.wait.unwrap_or(to == Party::Human);
+        let kind = if waits { Kind::Delegate } else { Kind::Transfer };
         Offer {
             summary: self.summary,
             instructions: self.instructions,
             outputs: self.outputs,
             missing: self.missing,
-            ..Offer::new(from.clone(), Party::from(self.to), kind, self.reason)
+            ..Offer::new(from.clone(), to, kind, self.reason)
         }
     }
 }
 
 impl Complete {
     fn result(self, by: &Party) -> Result<TurnResult, Problem> {
-        let offers = self.handoffs.into_iter().map(|onward| onward.offer(by)).collect();
+        let offers: Vec<Offer> = self.handoffs.into_iter().map(|it| it.offer(by)).collect();
+        let stated = Statement {
+            outcome: self.outcome,
+            summary: self.summary,
+            outputs: self.outputs,
+            unresolved: self.unresolved,
+            failure: self.failure,
+            recommendations: self.recommendations,
+        };
+        let unanswered = stated.is_empty() && offers.is_empty() && self.document.is_none();
         let response = match self.document {
             Some(document) => answer(&document, by)?,
-            None => Response {
-                outputs: self.outputs,
-                unresolved: self.unresolved,
-                failure: self.failure,
-                recommendations: self.recommendations,
-                summary: self.summary,
-                ..Response::new(by.clone(), self.outcome)
-            },
+            None => stated.response(by.clone()),
         };
         let usage = self.usage.max(response.usage);
-        Ok(TurnResult { offers, usage, ..TurnResult::new(response) })
+        Ok(TurnResult { offers, usage, unanswered, ..TurnResult::new(response) })
     }
 }
 

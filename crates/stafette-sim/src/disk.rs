@@ -143,7 +143,9 @@ fn uncut(mut batch: Batch) -> Batch {
         let Ok(mut body) = serde_json::from_str::<serde_json::Value>(&entry.body) else { continue };
         let cuts = |event: &mut serde_json::Value| {
             let event = event.as_object_mut()?;
-            event.remove("answer_cuts").or(event.remove("cuts"))
+            let removed =
+                ["cuts", "drops", "answer_cuts", "answer_drops"].map(|it| event.remove(it));
+            removed.into_iter().find_map(|it| it)
         };
         let inner = body.as_object_mut().into_iter().flat_map(|it| it.values_mut());
         if inner.filter_map(cuts).count() > 0 || cuts(&mut body).is_some() {

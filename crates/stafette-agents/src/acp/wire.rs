@@ -227,10 +227,13 @@ impl Peer {
             .client_info(Implementation::new("stafette", env!("CARGO_PKG_VERSION")));
         let told = self.to.send_request(request).block_task().await.map_err(|error| {
             let trouble = AcpError::new("it does not say hello", &error);
-            if trouble.message.contains("ACP protocol version") {
-                return other_version(trouble.message);
+            // By no other answer to a hello an agent says that it is not for this protocol.
+            match error.code {
+                ErrorCode::INVALID_REQUEST | ErrorCode::INVALID_PARAMS => {
+                    other_version(trouble.message)
+                }
+                _ => trouble,
             }
-            trouble
         })?;
         if told.protocol_version != ProtocolVersion::V1 {
             return Err(other_version(told.protocol_version.to_string()));

@@ -44,6 +44,7 @@ impl Inputs {
         let order = &job.order;
         let offer = &order.offer;
         let text = serde_json::to_vec_pretty(&json!({
+            "traceId": order.trace_id,
             "request": order.request,
             "task": {
                 "from": offer.from,
@@ -54,6 +55,7 @@ impl Inputs {
                 "wanted": offer.missing,
             },
             "inputs": order.inputs,
+            "replies": order.replies,
             "answers": order.answers,
         }))?;
         file.write_all(&text)?;

@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 use stafette_core::{
-    Fields, Kind, Millis, MissingInput, Offer, Outcome, Party, Priority, Question, Reason, Response,
+    Fields, Kind, Millis, MissingInput, Offer, Outcome, Party, Priority, Question, Reason,
+    Response, Statement, Usage, Usd,
 };
+use stafette_text::nearest;
 
 /// An object whose fields are taken out one by one; mistakes are collected.
 struct Form {
@@ -24,9 +26,8 @@ impl Form {
         }
     }
 
-    /// The remaining fields, with those of `name`: all of them are handed along.
-    fn rest(&mut self, name: &str) -> Fields {
-        let mut outputs: Fields = self.take(name).unwrap_or_default();
+    /// The remaining fields, with these: all of them are handed along.
+    fn rest(&mut self, mut outputs: Fields) -> Fields {
         for (key, value) in std::mem::take(&mut self.fields) {
             outputs.entry(key).or_insert(value);
         }
@@ -72,7 +73,8 @@ pub(super) fn offer(from: &Party, payload: Value) -> Result<Offer, Vec<String>> 
     offer.instructions = form.take("instructions");
     offer.timeout = form.take::<Millis>("timeout");
     // `key_decisions` stays among the outputs: the taker should see it.
-    offer.outputs = form.rest("outputs");
+    let outputs = form.take("outputs").unwrap_or_default();
+    offer.outputs = form.rest(outputs);
     if form.mistakes.is_empty() { Ok(offer) } else { Err(form.mistakes) }
 }
 
@@ -107,8 +109,16 @@ fn question(form: &mut Form, to: &Party) -> Option<Question> {
     Some(question)
 }
 
-/// Reads `{status, outputs, summary, unresolved, failure}`, or a sentence.
-pub(super) fn response(by: &Party, payload: Value) -> Result<Response, Vec<String>> {
+/// The fields of an answer; each of them states something about the turn.
+const ANSWER: [&str; 6] =
+    ["status", "summary", "outputs", "failure", "unresolved", "recommendations"];
+
+/// Other names that programs give the status of their work.
+const STATUS: [&str; 3] = ["status", "state", "outcome"];
+
+/// Reads `{status, outputs, summary, unresolved, failure}`, or a sentence. Nothing else has to be said
+/// with a vote.
+pub(super) fn response(by: &Party, payload: Value, votes: bool) -> Result<Response, Vec<String>> {
     let fields = match payload {
         Value::Object(fields) => fields,
         Value::Null => Fields::new(),
@@ -118,41 +128,130 @@ pub(super) fn response(by: &Party, payload: Value) -> Result<Response, Vec<Strin
         }
     };
     let mut form = Form { fields, mistakes: Vec::new() };
-    let failure: Option<String> = form.take("failure");
-    let outcome = match form.take::<String>("status").as_deref() {
-        Some("resolved") => Outcome::Resolved,
-        Some("partial") => Outcome::Partial,
-        Some("failed") => Outcome::Failed,
-        Some(other) => {
-            form.mistakes.push(format!("/status: `{other}` is not resolved, partial or failed"));
-            Outcome::Failed
-        }
-        None if failure.is_some() => Outcome::Failed,
-        None => Outcome::Resolved,
+    let outcome = status(&mut form);
+    let mut stated = Statement {
+        outcome,
+        summary: form.take("summary").unwrap_or_default(),
+        outputs: form.take("outputs").unwrap_or_default(),
+        unresolved: form.take("unresolved").unwrap_or_default(),
+        failure: form.take("failure"),
+        recommendations: form.take("recommendations").unwrap_or_default(),
     };
-    let mut response = Response::new(by.clone(), outcome);
-    response.summary = form.take("summary").unwrap_or_default();
-    let said =
-        Some(&response.summary).filter(|said| outcome == Outcome::Failed && !said.is_empty());
-    response.failure = failure.or_else(|| said.cloned());
-    response.unresolved = form.take("unresolved").unwrap_or_default();
-    response.recommendations = form.take("recommendations").unwrap_or_default();
-    response.outputs = form.rest("outputs");
-    if form.mistakes.is_empty() { Ok(response) } else { Err(form.mistakes) }
+    if form.mistakes.is_empty() && stated.is_empty() && !votes {
+        form.mistakes.push(nothing(&form.fields));
+    }
+    stated.outputs = form.rest(stated.outputs);
+    if form.mistakes.is_empty() { Ok(stated.response(by.clone())) } else { Err(form.mistakes) }
+}
+
+/// Reads the status of the work. Under a name that is not quite its own it would be one more output, and
+/// the work a success.
+fn status(form: &mut Form) -> Option<Outcome> {
+    if let Some(word) = form.take::<String>("status") {
+        let outcome = Outcome::read(&word);
+        if outcome.is_none() {
+            form.mistakes.push(format!("/status: `{word}` is not resolved, partial or failed"));
+        }
+        return outcome;
+    }
+    let is_other = |name: &str| STATUS.iter().any(|other| name.eq_ignore_ascii_case(other));
+    let is_meant = |name: &str, word: &str| {
+        is_other(name)
+            || (!word.contains(char::is_whitespace)
+                && meant(std::iter::once(name), &ANSWER)
+                    .is_some_and(|(_, known)| known == "status"))
+    };
+    let words = form.fields.iter().filter_map(|(name, value)| Some((name, value.as_str()?)));
+    let (name, word) = words.into_iter().find(|(name, word)| is_meant(name, word))?;
+    let (name, word) = (name.clone(), word.to_owned());
+    let outcome = Outcome::read(&word).filter(|_| is_other(&name));
+    if outcome.is_some() {
+        form.fields.shift_remove(&name);
+    } else {
+        form.mistakes.push(format!(
+            "/{name}: did you mean `status`? It is resolved, partial or failed; an output of that \
+             name goes into `outputs`"
+        ));
+    }
+    outcome
+}
+
+/// The mistake of an answer that says nothing, with the field that was probably meant.
+fn nothing(fields: &Fields) -> String {
+    let mut names = fields.keys().map(String::as_str);
+    let Some(first) = names.next() else { return Statement::NOTHING.to_owned() };
+    // Whatever its name, one word about the outcome is what every answer has.
+    let words = std::iter::once(first).chain(names);
+    let (word, known) = meant(words, &ANSWER).unwrap_or((first, "status"));
+    format!(
+        "/{word}: it has no `status`, `summary` or `outputs`; did you mean `{known}`? Outputs go \
+         into `outputs`"
+    )
+}
+
+/// The first of the words that is nearly a known one, or the beginning of it, and that one.
+fn meant<'a>(
+    words: impl Iterator<Item = &'a str>,
+    known: &[&'static str],
+) -> Option<(&'a str, &'static str)> {
+    let begins =
+        |word: &str| known.iter().copied().find(|known| word.len() > 2 && known.starts_with(word));
+    let mut words =
+        words.map(|word| (word, begins(word).or_else(|| nearest(word, known.iter().copied()))));
+    words.find_map(|(word, known)| Some((word, known?)))
 }
 
 /// Reads an answer that is one word for its outcome, or a sentence about work that is done.
-fn sentence(by: &Party, text: String) -> Result<Response, Vec<String>> {
-    let outcome = match text.trim() {
-        "failed" => Outcome::Failed,
-        "partial" => Outcome::Partial,
-        // A document that was cut off says something else than that the work is done.
-        torn if torn.starts_with(['{', '[']) => {
-            return Err(vec![format!("`{torn}` begins like JSON, and is none")]);
+fn sentence(by: &Party, summary: String) -> Result<Response, Vec<String>> {
+    // A document that was cut off says something else than that the work is done.
+    if summary.trim().starts_with(['{', '[']) {
+        return Err(vec![format!("`{}` begins like JSON, and is none", summary.trim())]);
+    }
+    let outcome = Outcome::read(&summary);
+    let stated = Statement { outcome, summary, ..Statement::default() };
+    if stated.is_empty() {
+        return Err(vec![Statement::NOTHING.to_owned()]);
+    }
+    Ok(stated.response(by.clone()))
+}
+
+/// The fields of a progress report.
+const REPORT: [&str; 4] = ["tokens", "cost_usd", "usd", "note"];
+
+/// Reads `{tokens, cost_usd, note}`, or a note: what was used and what is going on, as far as it can be
+/// read, and the mistakes. What is negative, no number or of another name would count as nothing.
+pub(super) fn report(payload: &Value) -> (Usage, Option<&str>, Vec<String>) {
+    let mut mistakes = Vec::new();
+    for name in payload.as_object().into_iter().flat_map(Fields::keys) {
+        if !REPORT.contains(&name.as_str()) {
+            let known = meant(std::iter::once(name.as_str()), &REPORT).map(|(_, known)| known);
+            let cost = || name.to_lowercase().contains("cost").then_some("cost_usd");
+            let hint = known.or_else(cost).map(|known| format!("did you mean `{known}`? "));
+            mistakes.push(format!(
+                "/{name}: {}a report has `tokens`, `cost_usd` and `note`",
+                hint.unwrap_or_default()
+            ));
         }
-        _ => Outcome::Resolved,
-    };
-    Ok(Response { summary: text, ..Response::new(by.clone(), outcome) })
+    }
+    let given = |name: &str| payload.get(name).filter(|value| !value.is_null());
+    let tokens = given("tokens").map(|value| value.as_u64().ok_or(value));
+    let tokens = tokens.transpose().unwrap_or_else(|value| {
+        mistakes.push(format!("/tokens: `{value}` is not a whole number, 0 or more"));
+        None
+    });
+    let mut dollars = None;
+    for name in ["cost_usd", "usd"] {
+        let Some(value) = given(name) else { continue };
+        match value.as_f64().and_then(Usd::from_dollars) {
+            Some(amount) => dollars = dollars.or(Some(amount)),
+            None => {
+                mistakes.push(format!("/{name}: `{value}` is not an amount of dollars, 0 or more"))
+            }
+        }
+    }
+    let note = payload.as_str().or_else(|| payload.get("note").and_then(Value::as_str));
+    let usage = Usage::exactly(tokens.unwrap_or(0), dollars.unwrap_or_default());
+    (usage, note, mistakes)
 }
 
 /// True if the text can name a party.

@@ -2,7 +2,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use serde_json::json;
-use stafette_core::{FailureKind, Fields, Kind, Reason};
+use stafette_core::{FailureKind, Fields, Kind, Reason, Usd};
 
 use super::*;
 
@@ -361,4 +361,26 @@ fn b_07_a_signed_frame_that_is_wrong_fails_its_turn_and_only_so_many_are_reporte
     let wrong = Frame::new("HANDOFF", Some("{}".to_owned()));
     harvest.frame(&crate::seal::sign(wrong, "secret", "s", 1));
     assert!(failed(harvest, 0).message.contains("HANDOFF: /to"));
+}
+
+#[test]
+fn b_05_a_frame_that_reports_something_unknown_is_noted_and_fails_no_work() {
+    let mut harvest = harvest().with_token(Some("secret"));
+    let report = Frame::new("REPORT", Some(json!({"tokens": 5, "cost": 1}).to_string()));
+    let said = harvest.frame(&crate::seal::sign(report, "secret", "s", 1));
+    let [Signal::Alive { .. }, Signal::Printed(PrintedFrame::Unreadable { reason })] = &*said
+    else {
+        panic!("{said:?}");
+    };
+    assert!(reason.starts_with("REPORT: /cost: did you mean `cost_usd`?"), "{reason}");
+    let done = Frame::new("RESULT", Some("done".to_owned()));
+    harvest.frame(&crate::seal::sign(done, "secret", "s", 2));
+    assert_eq!(finished(harvest).usage.tokens, 5);
+}
+
+#[test]
+fn b_19_a_printed_result_that_says_nothing_is_no_answer() {
+    let mut harvest = harvest();
+    frame(&mut harvest, "RESULT", "{}");
+    assert!(finished(harvest).unanswered);
 }

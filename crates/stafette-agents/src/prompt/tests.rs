@@ -19,8 +19,11 @@ pub(crate) fn job() -> Job {
         agent: "reviewer".parse().unwrap(),
         request: "Add JWT login".into(),
         offer,
+        constraints: stafette_core::handoff::Constraints::default(),
+        trace_id: "0190a0a0-0000-7000-8000-000000000001".into(),
         cause: None,
         inputs: Fields::from_iter([("commit".to_owned(), "abc".into())]),
+        replies: std::collections::BTreeSet::new(),
         answers: vec![answer, Response::failed("Circular handoff detected")],
         permits: Vec::new(),
         messages: Vec::new(),
@@ -83,9 +86,22 @@ fn s5_06_a_prompt_says_who_what_why_with_what_and_how_to_end() {
         "round 2",
         "<<<ODEI:TYPE:PAYLOAD>>>",
         "018f0000-0000-7000-8000-000000000000/h3/1.2",
+        "has the `traceId` 0190a0a0-0000-7000-8000-000000000001",
     ] {
         assert!(text.contains(part), "{part}\nis not in\n{text}");
     }
+}
+
+#[test]
+fn s2_06_a_persons_reply_is_told_from_what_an_agent_named_so() {
+    let (gave, along) = ("A person gave: answer.", "`answer` came with the work");
+    let mut job = job();
+    job.order.inputs.insert("answer".into(), "JWT".into());
+    assert!(!text(&job).contains(gave) && !text(&job).contains(along));
+    job.order.offer.outputs.insert("answer".into(), "JWT".into());
+    assert!(text(&job).contains(along), "{}", text(&job));
+    job.order.replies.insert("answer".into());
+    assert!(text(&job).contains(gave) && !text(&job).contains(along), "{}", text(&job));
 }
 
 #[test]

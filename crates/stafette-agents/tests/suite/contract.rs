@@ -312,12 +312,12 @@ const COMMITTING: &str = r#"
     when = { delivery = 1 }
     steps = [{ write = "a", text = "1" }, { commit = "builder: a" }, END]
     [[turn]]
-    steps = [{ write = "a", text = "1" }, { commit = "builder: a" }, { emit = "RESULT", payload = { commit = "{commit}" } }]
+    steps = [{ write = "a", text = "1" }, { commit = "builder: a" }, { emit = "RESULT", payload = { outputs = { commit = "{commit}" } } }]
 "#;
 
 async fn b_01_the_same_key_commits_once(runner: Runner) {
     let world = World::new();
-    let result = r#"{ emit = "RESULT", payload = { commit = "{commit}" } }"#;
+    let result = r#"{ emit = "RESULT", payload = { outputs = { commit = "{commit}" } } }"#;
     let job = world.job_of(runner, &COMMITTING.replace("END", result));
     let first = finished(job.clone()).await;
     let mut job = job;

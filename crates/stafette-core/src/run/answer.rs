@@ -299,6 +299,32 @@ mod tests {
     }
 
     #[test]
+    fn s2_06_what_an_agent_names_answer_is_not_taken_for_a_persons_word() {
+        let replies = |story: &Story| {
+            let order = story.run.outbox().next().expect("a turn");
+            (order.inputs["answer"].clone(), order.replies.contains("answer"))
+        };
+        let mut story = Story::new(
+            r#"
+            workflow = { name = "pair", entry = "a" }
+            agents = { a.runner = "scripted", b.runner = "scripted" }
+            routes = [{ from = "a", to = "b" }]
+            limits = { cooldown = 0, handoffs_per_item = 9 }
+            "#,
+        );
+        story.hands(h(1), vec![ask("human")]).person_says(h(2), "JWT");
+        assert_eq!(replies(&story), ("JWT".into(), true));
+        story.hands(h(1), vec![ask("b")]);
+        story.answers(h(3), crate::Outcome::Resolved, serde_json::json!({ "answer": "none" }));
+        assert_eq!(replies(&story), ("none".into(), false), "b has said that");
+        story.hands(h(1), vec![ask("orchestrator")]).person_says(h(5), "OAuth");
+        assert_eq!(replies(&story), ("OAuth".into(), true), "a person told the orchestrator");
+        let values = Fields::from_iter([("answer".to_owned(), "yes".into())]);
+        story.hands(h(1), vec![Offer { outputs: values, ..pass("b") }]);
+        assert_eq!(replies(&story), ("yes".into(), false));
+    }
+
+    #[test]
     fn s5_08_a_blocking_escalation_stops_its_asker_and_carries_everything() {
         let mut story = Story::new(RELAY);
         story.hands(h(1), vec![escalation(true)]);

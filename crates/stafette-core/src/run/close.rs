@@ -33,10 +33,16 @@ pub struct HandoffClosed {
     /// together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cuts: Vec<String>,
+    /// The inputs of the waiting handoff that must be left out, because there are too many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drops: Vec<String>,
     /// The values that must be cut in the answers of the waiting handoff, which would be too large
     /// together. Its inputs keep the latest of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answer_cuts: Vec<String>,
+    /// The values that must be left out of the answers of the waiting handoff.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answer_drops: Vec<String>,
     /// True if the waiting handoff gets only the beginning of what is said in the answer, because
     /// the answers would be too large together.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -59,7 +65,9 @@ impl HandoffClosed {
             way,
             succeeded_by: Vec::new(),
             cuts: Vec::new(),
+            drops: Vec::new(),
             answer_cuts: Vec::new(),
+            answer_drops: Vec::new(),
             brief: false,
             used: None,
             team: None,
@@ -155,24 +163,26 @@ fn measure(run: &Run, closed: &mut HandoffClosed) {
     let Some(receiver) = receiver else { return };
     let asked = &handoff.offer.missing;
     let new = || handoff.gathered.iter().chain([&closed.response]);
-    let mut cuts = Vec::new();
+    let mut of_inputs = fields::Surplus::default();
     let more = new().map(|answer| fields::size(&answer.outputs)).sum::<usize>();
     if fields::size(&receiver.inputs) + more > fields::MAX {
         let mut inputs = receiver.inputs.clone();
         new().for_each(|answer| inputs.extend(answer.outputs.clone()));
-        cuts = fields::surplus([&inputs], asked);
+        of_inputs = fields::surplus([&inputs], asked, fields::MAX);
     }
-    let (mut brief, mut answer_cuts) = (false, Vec::new());
+    let (mut brief, mut of_answers) = (false, fields::Surplus::default());
     if handoff.returns_to.is_some() {
         let all = || receiver.answers.iter().chain(new());
         brief = all().map(Response::words).sum::<usize>() > fields::MAX;
-        answer_cuts = fields::surplus(all().map(|answer| &answer.outputs), asked);
+        of_answers = fields::surplus(all().map(|answer| &answer.outputs), asked, fields::MAX);
     }
-    (closed.cuts, closed.answer_cuts, closed.brief) = (cuts, answer_cuts, brief);
+    (closed.cuts, closed.drops) = (of_inputs.cuts, of_inputs.drops);
+    (closed.answer_cuts, closed.answer_drops) = (of_answers.cuts, of_answers.drops);
+    closed.brief = brief;
 }
 
 /// Returns the beginning of what an answer says, with its values.
-fn in_brief(answer: Response) -> Response {
+pub(super) fn in_brief(answer: Response) -> Response {
     let short = |text: &String| clip(text, BRIEF);
     let first = |texts: &[String]| texts.iter().take(BRIEF_LINES).map(short).collect();
     Response {
@@ -198,10 +208,14 @@ pub(crate) fn call_off_below(draft: &mut Draft, id: HandoffId, why: &str) {
     }
 }
 
+/// True for a question that no handoff waits for: the run does not wait for it either.
+pub(super) fn is_aside(handoff: &Handoff) -> bool {
+    handoff.offer.question.as_ref().is_some_and(|question| !question.blocking)
+}
+
 /// Ends the run if nothing is open that any handoff waits for.
 pub(crate) fn finish_if_done(draft: &mut Draft) {
-    let aside = |h: &crate::Handoff| h.offer.question.as_ref().is_some_and(|q| !q.blocking);
-    if !draft.run.status().is_final() && draft.run.open().all(aside) {
+    if !draft.run.status().is_final() && draft.run.open().all(is_aside) {
         let in_part = |handoff: &&Arc<Handoff>| match &handoff.state {
             State::Closed(closing) => {
                 handoff.returns_to.is_none()
@@ -257,7 +271,13 @@ impl HandoffClosed {
         handoff.state = State::Closed(Box::new(Closing { at, response, way, succeeded_by }));
         handoff.answers = Vec::new();
         handoff.unconfirmed = None;
-        let gathered = handoff.gathered.clone();
+        let (gathered, replies) = (handoff.gathered.clone(), handoff.replies.clone());
+        // What the orchestrator answers, a person has told it.
+        let is_reply = |by: &Party, key: &str| match by {
+            Party::Human => true,
+            Party::Orchestrator => replies.contains(key),
+            Party::Agent(_) => false,
+        };
         // The successor owes the whole answer, including what others contributed.
         let next = self.succeeded_by.first().and_then(|id| run.handoff_mut(*id));
         if let Some(next) = next.filter(|next| next.gathered.is_empty()) {
@@ -271,19 +291,22 @@ impl HandoffClosed {
             }
             if self.succeeded_by.is_empty() && !follows.withheld {
                 for answer in gathered.into_iter().chain([self.response.clone()]) {
-                    waiting.inputs.extend(answer.outputs.clone());
+                    waiting.receive(&answer.outputs, |key| is_reply(&answer.by, key));
                     waiting.answers.push(if self.brief { in_brief(answer) } else { answer });
                 }
                 whole::cut(run, id, &self.cuts, self.handoff);
+                whole::leave_out(run, id, &self.drops, self.handoff);
                 whole::cut_answers(run, id, &self.answer_cuts, self.handoff);
+                whole::leave_out_of_answers(run, id, &self.answer_drops, self.handoff);
             }
         } else if self.response.by == Party::Human {
             // A question without a waiting handoff: its answer goes to the asker, if that is still
             // open.
             if let Some(asker) = aside.and_then(|id| run.handoff_mut(id)).filter(|h| h.is_open()) {
                 let id = asker.id;
-                asker.inputs.extend(self.response.outputs.clone());
+                asker.receive(&self.response.outputs, |key| is_reply(&self.response.by, key));
                 whole::cut(run, id, &self.cuts, self.handoff);
+                whole::leave_out(run, id, &self.drops, self.handoff);
             }
         }
         team::closed(run, self.handoff, &follows);

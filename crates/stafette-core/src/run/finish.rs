@@ -179,6 +179,22 @@ pub(super) fn hand_on(draft: &mut Draft, id: HandoffId, result: TurnResult) -> R
     Reply::Finished { admitted, refused }
 }
 
+/// True if a result asks a person without waiting, in the turn that ends the run: the question would end
+/// with it. `whole` is the result with everything that the turn has reported.
+pub(super) fn asks_nobody(
+    run: &Run,
+    id: HandoffId,
+    result: &TurnResult,
+    whole: &TurnResult,
+) -> bool {
+    let waits = |offer: &Offer| Proposal::within(offer.clone(), id).returns_to.is_some();
+    let aside = |offer: &Offer| offer.to == Party::Human && !waits(offer);
+    let goes_on = |offer: &Offer| !aside(offer) && !is_completion(offer);
+    let ends = whole.response.outcome == Outcome::Resolved
+        && run.open().all(|it| it.id == id || close::is_aside(it));
+    result.offers.iter().any(aside) && ends && !whole.offers.iter().any(goes_on)
+}
+
 /// True for a completion offered to the orchestrator: that is the answer itself, not another
 /// handoff.
 pub(super) fn is_completion(offer: &Offer) -> bool {

@@ -137,8 +137,22 @@ impl PermitGiven {
 
 #[cfg(test)]
 mod tests {
+    use crate::run::propose::MAX_QUESTION;
     use crate::run::story::{RELAY, Story, h};
     use crate::{Input, Millis, Question, Status};
+
+    #[test]
+    fn b_02_the_options_of_a_permission_are_of_bounded_size() {
+        let mut story = Story::new(RELAY);
+        story.accept(h(1));
+        let options = (0..100_000).map(|number| format!("option {number}")).collect();
+        let question = Question { details: "May I?".into(), options, ..Question::default() };
+        let turn = story.key(h(1));
+        story.input(Input::Ask { turn, request: "1".into(), question });
+        let options = story.question(h(2)).options;
+        assert!(options.iter().map(String::len).sum::<usize>() <= MAX_QUESTION);
+        assert_eq!(options[0], "option 0");
+    }
 
     fn asks(story: &mut Story, request: &str) {
         let turn = story.key(h(1));

@@ -7,6 +7,7 @@ mod limits;
 mod refusal;
 mod route;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -17,6 +18,7 @@ use crate::handoff::{ANSWER, About, Constraints, State, Trail};
 use crate::text::clip;
 use crate::{Event, Fields, Handoff, HandoffId, Offer, Party, Reply, Time, Usage};
 
+pub use super::escalate::check_words;
 pub use circularity::WINDOW;
 pub(crate) use limits::ready_at;
 pub use limits::{MAX_PAYLOAD, MAX_QUESTION};
@@ -191,6 +193,14 @@ pub(crate) fn ask(draft: &mut Draft, mut proposal: Proposal) -> HandoffId {
     if let Some(question) = &mut offer.question {
         question.details = clip(&question.details, MAX_QUESTION);
         question.context = clip(&question.context, MAX_QUESTION);
+        // An option is an answer, so that none is cut: those that come first stay.
+        let mut room = MAX_QUESTION;
+        question.options.retain(|option| {
+            let left = room.checked_sub(option.len());
+            room = left.unwrap_or(room);
+            left.is_some()
+        });
+        question.default = question.default.take().filter(|text| text.len() <= MAX_QUESTION);
     }
     admit(draft, proposal, trail, false)
 }
@@ -250,6 +260,9 @@ pub(crate) fn judge(run: &Run, proposal: &Proposal) -> Result<Trail, Refusal> {
     let offer = &proposal.offer;
     let held = proposal.cause.and_then(|id| run.handoff(id)).map(|handoff| &handoff.inputs);
     limits::check_size(offer, held)?;
+    if !proposal.declared {
+        escalate::check_words(offer)?;
+    }
     // Every party may always ask a person, and a person may override every rule but one: the target
     // has to exist.
     let to_person = offer.to == Party::Human;
@@ -322,6 +335,7 @@ impl HandoffAdmitted {
             turn: 0,
             turn_limit: terms.turn_limit,
             inputs,
+            replies: BTreeSet::new(),
             answers: Vec::new(),
             permits: Vec::new(),
             told: super::tell::TurnReport::default(),

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::propose::{MAX_QUESTION, Proposal, propose};
 use super::{Draft, Run, close, escalate};
+use crate::fields;
 use crate::handoff::{PriorAttempt, Way};
 use crate::text::clip;
 use crate::workflow::{RecoveryCause, Strategy};
@@ -63,12 +64,13 @@ fn take(draft: &mut Draft, id: HandoffId, response: Response, choice: Choice) {
     let goes_on = matches!(choice.action, Strategy::RetryDifferentTarget | Strategy::Escalate);
     let waits = draft.run.handoff(id).is_some_and(|handoff| handoff.returns_to.is_some());
     let kept = goes_on && waits && !response.outputs.is_empty();
+    let kept = kept.then(|| fitting(&draft.run, id, &response)).flatten();
     draft.record(Event::RecoveryChosen(RecoveryChosen {
         handoff: id,
         action: choice.action,
         reason: choice.reason.clone(),
         target: choice.target.clone(),
-        gathered: kept.then(|| Box::new(response.clone())),
+        gathered: kept.map(Box::new),
     }));
     let failure = response.failure.clone().unwrap_or_else(|| choice.reason.clone());
     match choice.action {
@@ -99,6 +101,21 @@ fn take(draft: &mut Draft, id: HandoffId, response: Response, choice: Choice) {
         }
         Strategy::Escalate => escalate::about_failure(draft, id, &failure),
     }
+}
+
+/// Returns a partial answer as it fits with those that were gathered before; its handoff has it whole.
+fn fitting(run: &Run, id: HandoffId, response: &Response) -> Option<Response> {
+    let handoff = run.handoff(id)?;
+    let before: usize = handoff.gathered.iter().map(Response::size).sum();
+    let mut kept = response.clone();
+    if before + kept.words() > fields::MAX {
+        kept = close::in_brief(kept);
+    }
+    let room = fields::MAX.saturating_sub(before + kept.words());
+    let surplus = fields::surplus([&kept.outputs], &handoff.offer.missing, room);
+    fields::cut(&mut kept.outputs, &surplus.cuts, |_, _| id);
+    fields::leave_out(&mut kept.outputs, &surplus.drops, |_, _| id);
+    Some(kept)
 }
 
 /// Returns the first matching rule of the workflow, or the contract's sequence: another target,

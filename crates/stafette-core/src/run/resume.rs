@@ -44,6 +44,9 @@ pub struct HandoffResumed {
     /// Inputs that must be cut, because they would be too large together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cuts: Vec<String>,
+    /// Inputs that must be left out, because there are too many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drops: Vec<String>,
 }
 
 pub(crate) fn block(draft: &mut Draft, id: HandoffId, on: Vec<HandoffId>, answers: Vec<Response>) {
@@ -86,7 +89,8 @@ fn record(draft: &mut Draft, mut event: HandoffResumed) {
     if !event.inputs.is_empty() {
         let mut inputs = handoff.inputs.clone();
         inputs.extend(event.inputs.clone());
-        event.cuts = fields::surplus([&inputs], &[]);
+        let surplus = fields::surplus([&inputs], &[], fields::MAX);
+        (event.cuts, event.drops) = (surplus.cuts, surplus.drops);
     }
     event.turn_limit = event.afresh.then(|| legacy::turn_limit(&draft.run, handoff));
     draft.record(Event::HandoffResumed(Box::new(event)));
@@ -116,8 +120,10 @@ impl HandoffResumed {
         let Some(handoff) = run.handoff_mut(self.handoff) else {
             return;
         };
-        handoff.inputs.extend(self.inputs.clone());
+        // What a person has answered, here or to the run before this one.
+        handoff.receive(&self.inputs, |_| true);
         whole::cut(run, self.handoff, &self.cuts, self.handoff);
+        whole::leave_out(run, self.handoff, &self.drops, self.handoff);
         let Some(handoff) = run.handoff_mut(self.handoff) else {
             return;
         };

@@ -45,7 +45,8 @@ pub(crate) fn pass(to: &str) -> Offer {
 }
 
 pub(crate) fn ask(to: &str) -> Offer {
-    Offer::new(Party::from("?"), to.into(), Kind::Delegate, Reason::MissingRequiredInput)
+    let offer = Offer::new("?".into(), to.into(), Kind::Delegate, Reason::MissingRequiredInput);
+    Offer { summary: "What is it?".into(), ..offer }
 }
 
 impl Story {

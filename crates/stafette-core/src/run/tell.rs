@@ -10,10 +10,17 @@ use crate::fields;
 use crate::handoff::Receipt;
 use crate::team::Said;
 use crate::wire::contract;
-use crate::{Event, HandoffId, Offer, Outcome, Reply, Response, TurnKey, TurnResult, Usage};
+use crate::{
+    Event, Handoff, HandoffId, Offer, Outcome, Reply, Response, Statement, TurnKey, TurnResult,
+    Usage,
+};
 
 /// The maximum number of handoffs that one turn may report.
 pub const MAX_OFFERS: usize = 32;
+
+/// The complaint about a question that would end with its run.
+const UNHEARD: &str = "the run ends with this turn, so that nobody would see the question to `human`: \
+    wait for its answer, or leave it out";
 
 /// The agent's reports during the open turn.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -157,13 +164,27 @@ impl Run {
         Some(TurnResult { usage: Usage::unknown(), ..result })
     }
 
-    /// Checks whether an answer is acceptable for the handoff of `turn` before it is given, so that
+    /// Checks whether a result is acceptable for the handoff of `turn` before it is given, so that
     /// its sender can still correct it.
     ///
     /// # Errors
-    /// The problems with the answer.
-    pub fn check_response(&self, turn: TurnKey, response: &Response) -> Result<(), Vec<String>> {
-        fitting(self, turn.handoff, response.clone()).map(drop)
+    /// The problems with it.
+    pub fn check_result(&self, turn: TurnKey, result: &TurnResult) -> Result<(), Vec<String>> {
+        let silent = |offer: &Offer| propose::check_words(offer).err();
+        let silent: Vec<String> =
+            result.offers.iter().filter_map(silent).map(|it| it.to_string()).collect();
+        if !silent.is_empty() {
+            return Err(silent);
+        }
+        let is_current = self.is_current(turn);
+        let whole = complete(self, turn.handoff, result.clone());
+        if is_current && whole.unanswered {
+            return Err(vec![Statement::NOTHING.to_owned()]);
+        }
+        if is_current && finish::asks_nobody(self, turn.handoff, result, &whole) {
+            return Err(vec![UNHEARD.to_owned()]);
+        }
+        fitting(self, turn.handoff, result.response.clone()).map(drop)
     }
 }
 
@@ -192,9 +213,7 @@ pub(crate) fn fitting(
             complaints
                 .push(format!("/respondingAgent: it is `{by}`, and the handoff went to `{to}`"));
         }
-        let asked = handoff.offer.foreign.as_ref().filter(|it| it.dialect == contract::DIALECT);
-        // A request in other words has the id by which the contract's documents name the handoff.
-        let asked = asked.map_or_else(|| id.uuid(run.id).to_string(), |it| it.id.clone());
+        let asked = trace_id(run, handoff);
         if given.id != asked {
             let given = &given.id;
             complaints.push(format!("/traceId: it is {given}, and that of the request is {asked}"));
@@ -206,6 +225,13 @@ pub(crate) fn fitting(
     response.by = to.clone();
     fields::fit_all(&handoff.offer.missing, &mut response.outputs)?;
     Ok(response)
+}
+
+/// Returns the id by which the contract's documents name the handoff: that of the request, or its own
+/// where the request was made in other words.
+pub(super) fn trace_id(run: &Run, handoff: &Handoff) -> String {
+    let asked = handoff.offer.foreign.as_ref().filter(|it| it.dialect == contract::DIALECT);
+    asked.map_or_else(|| handoff.id.uuid(run.id).to_string(), |it| it.id.clone())
 }
 
 /// Combines the result of a turn with its earlier reports: the agent's own channel takes precedence
@@ -451,7 +477,8 @@ mod tests {
         story.accept(h(1));
         let turn = story.key(h(1));
         let complaints = vec![why.to_owned()];
-        assert_eq!(story.run.check_response(turn, &response), Err(complaints.clone()));
+        let result = TurnResult::new(response.clone());
+        assert_eq!(story.run.check_result(turn, &result), Err(complaints.clone()));
         let told = TurnReport { response: Some(response.clone()), ..TurnReport::default() };
         let reply = story.reply(Input::Tell { turn, told: Box::new(told) });
         assert_eq!(reply, crate::Reply::Unfit { complaints });

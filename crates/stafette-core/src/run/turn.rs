@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, arbitrate, assess, budget, escalate, message, propose};
+use super::{Draft, Run, arbitrate, assess, budget, escalate, message, propose, tell};
 use crate::handoff::{Receipt, State, Turn};
 use crate::team;
 use crate::workflow::Runner;
@@ -118,8 +118,11 @@ pub(super) fn order(run: &Run, handoff: &Handoff) -> Option<TurnOrder> {
         agent: agent.clone(),
         request: run.request.clone(),
         offer: handoff.offer.clone(),
+        constraints: handoff.constraints,
+        trace_id: tell::trace_id(run, handoff),
         cause: handoff.cause,
         inputs: handoff.inputs.clone(),
+        replies: handoff.replies.clone(),
         answers: handoff.answers.clone(),
         permits: handoff.permits.clone(),
         messages: run.mail.of_turn(handoff.key(run.id)),

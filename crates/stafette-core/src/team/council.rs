@@ -99,9 +99,10 @@ pub struct CouncilReopened {
     pub turns: Option<u32>,
 }
 
-/// True if a council gives a turn to one of its members by this offer.
-pub fn is_turn(offer: &Offer) -> bool {
-    offer.from.as_str() == NAME && offer.reason.as_str() == NAME
+/// True if a council gives a turn to one of its members by a handoff with these rules: only the council
+/// gives out what nobody else can do, and no offer can claim that.
+pub fn is_turn(constraints: &Constraints) -> bool {
+    constraints.fixed_taker
 }
 
 /// Lets the members of a council speak until enough of them agree.
@@ -132,7 +133,7 @@ impl Coordinator for CouncilCoordinator {
     fn closing(&self, run: &Run, closed: &HandoffClosed, follows: &mut Closed) {
         // Speeches of a blind vote are not passed on.
         follows.withheld = run.votes_blindly()
-            && run.handoff(closed.handoff).is_some_and(|handoff| is_turn(&handoff.offer));
+            && run.handoff(closed.handoff).is_some_and(|handoff| is_turn(&handoff.constraints));
     }
 
     fn follow(&self, run: &mut Run, event: &Event) {
@@ -419,9 +420,7 @@ impl CouncilReopened {
 /// Records that a member got a turn.
 fn seated(run: &mut Run, admitted: &HandoffAdmitted) {
     let HandoffAdmitted { id, offer, cause, .. } = admitted;
-    // Only the council gives out what nobody else can do.
-    let is_given = run.handoff(*id).is_some_and(|handoff| handoff.constraints.fixed_taker);
-    if !is_turn(offer) || !is_given {
+    if !run.handoff(*id).is_some_and(|handoff| is_turn(&handoff.constraints)) {
         return;
     }
     // Earlier answers are in the discussion.

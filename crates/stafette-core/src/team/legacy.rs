@@ -2,18 +2,20 @@
 //! Frozen, as `run/legacy.rs` is.
 
 use super::change::{ChangeSettled, MOST_SETS, SetState};
+use super::phase;
 use super::phase::{Part, PhaseEnded, Saving};
-use super::{council, phase};
 use crate::change::{ChangeId, ChangeStatus};
 use crate::handoff::Constraints;
 use crate::team::change::ProposedSet;
 use crate::wire::phase::Decision;
+use crate::workflow::council;
 use crate::workflow::phases::PhaseStep;
 use crate::{Offer, Party, Run};
 
 /// Returns the constraints of a handoff that was admitted without them.
 pub(crate) fn constraints(run: &Run, offer: &Offer) -> Constraints {
-    let fixed_taker = council::is_turn(offer);
+    let fixed_taker =
+        offer.from.as_str() == council::NAME && offer.reason.as_str() == council::NAME;
     let keeps = offer.from == Party::Orchestrator && offer.reason.as_str() == phase::REASON;
     let shares = |step: &PhaseStep| {
         step.agents.len() > 1 && step.agents.iter().any(|name| Party::from(name) == offer.to)

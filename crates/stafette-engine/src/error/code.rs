@@ -29,7 +29,8 @@ impl EngineError {
             EngineError::NotTaken { .. } => (409, "not_taken"),
             EngineError::NothingOut { .. } | EngineError::NoTurn { .. } => (409, "no_turn"),
             EngineError::StartedHere { .. } => (409, "started_here"),
-            EngineError::Mistaken { .. } => (422, "mistaken"),
+            EngineError::Mistaken { .. }
+            | EngineError::Refused { refusal: Refusal::Silent { .. } } => (422, "mistaken"),
             EngineError::OtherRequest { .. } => (422, "key_reused"),
             EngineError::Refused { refusal: Refusal::TooLarge { .. } } => (413, "too_large"),
             EngineError::Refused { .. } => (409, "refused"),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stafette_core::clean::Clean;
+use stafette_core::handoff::About;
 use stafette_core::redact::Redactor;
 use stafette_core::workflow::notify::{News, Notify};
 use stafette_core::{RunId, Time};
@@ -54,9 +55,8 @@ impl Note {
         let (news, title, text, path) = match name {
             "handoff_admitted" if is_question(name, &data) => {
                 // A question about the budget is sent once, as a budget notification.
-                let about = data.pointer("/offer/question/about");
-                let budget = about.is_some_and(|about| about.to_string().contains("budget"));
-                if budget && wants(News::Budget) {
+                let about = data.pointer("/offer/question/about").map(About::deserialize);
+                if about.is_some_and(|it| matches!(it, Ok(About::Budget))) && wants(News::Budget) {
                     return None;
                 }
                 let options = data.pointer("/offer/question/options").and_then(Value::as_array);

@@ -1,5 +1,7 @@
 //! `briefing`: describe the current turn.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::{Fields, Party, Priority, TurnOrder};
@@ -23,6 +25,8 @@ pub(crate) struct Briefing {
     handoff: String,
     /// Id of the turn: pass it with every call that you make in the turn.
     turn: String,
+    /// `traceId` of a handoff response about the turn: one with another is refused.
+    trace_id: String,
     /// Your name in this run.
     agent: String,
     /// Original request of the user.
@@ -44,6 +48,8 @@ pub(crate) struct Briefing {
     instructions: String,
     /// Inputs to work with.
     inputs: Fields,
+    /// Names of the inputs that a person gave in answer to your question. Any other came from an agent.
+    replies: BTreeSet<String>,
     /// Outputs that the giver wants back.
     wanted: Vec<Wanted>,
     /// Answers that arrived since your last turn.
@@ -110,6 +116,7 @@ impl Briefing {
             run: order.key.run.to_string(),
             handoff: order.key.handoff.to_string(),
             turn: short(order.key),
+            trace_id: order.trace_id,
             agent: order.agent.to_string(),
             from: offer.from.to_string(),
             reason: offer.reason.as_str().to_owned(),
@@ -118,6 +125,7 @@ impl Briefing {
             detail: own(offer.detail),
             instructions: offer.instructions.unwrap_or_default(),
             inputs: order.inputs,
+            replies: order.replies,
             wanted: wanted.collect(),
             answers: answers.collect(),
             messages: order.messages.iter().map(|it| it.told(order.key.run)).collect(),

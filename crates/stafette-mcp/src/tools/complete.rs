@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stafette_core::{Fields, Outcome, Party, Response, Usage};
+use stafette_core::{Fields, Outcome, Party, Statement, Usage};
 use stafette_engine::{EngineError, ExternalTurns, Right};
 
 use super::{CallContext, Effect, ToolError, TurnHandle, Whose, report, short};
@@ -12,9 +12,9 @@ pub(super) struct Tool;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Outcome of the turn.
+    /// Outcome of the turn; if left out, `failed` with a `failure` and `resolved` with anything else.
     #[serde(default)]
-    status: Status,
+    status: Option<Status>,
     /// Summary of what you did and how you know that it works, in a few sentences.
     summary: String,
     /// Outputs by key: everything that was wanted, and whatever others will need.
@@ -44,11 +44,10 @@ pub(super) struct Arguments {
 }
 
 /// Outcome of a turn.
-#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Status {
     /// Everything that was asked is done.
-    #[default]
     Resolved,
     /// Part of it is done.
     Partial,
@@ -115,24 +114,24 @@ impl super::Tool for Tool {
             context.answer(&handle, response, usage).await?;
             return Ok(Output::new(&handle));
         }
-        let outcome = match arguments.status {
+        let outcome = arguments.status.map(|status| match status {
             Status::Resolved => Outcome::Resolved,
             Status::Partial => Outcome::Partial,
             Status::Failed => Outcome::Failed,
-        };
-        let failure = match outcome {
-            // A recovery needs a reason, so that the summary stands in for a missing one.
-            Outcome::Failed => arguments.failure.or_else(|| Some(arguments.summary.clone())),
-            _ => arguments.failure,
-        };
-        let response = Response {
+        });
+        let stated = Statement {
+            outcome,
             summary: arguments.summary,
             outputs: arguments.outputs,
             unresolved: arguments.unresolved,
-            failure,
+            failure: arguments.failure,
             recommendations: arguments.recommendations,
-            ..Response::new(Party::from(&handle.agent), outcome)
         };
+        if stated.is_empty() {
+            let mistakes = vec![Statement::NOTHING.to_owned()];
+            return Err(EngineError::Mistaken { mistakes }.into());
+        }
+        let response = stated.response(Party::from(&handle.agent));
         context.answer(&handle, response, usage).await?;
         Ok(Output::new(&handle))
     }

@@ -58,10 +58,6 @@ impl super::Tool for Tool {
         arguments: Arguments,
     ) -> Result<handoff::Output, ToolError> {
         let handle = context.handle(&arguments.whose).await?;
-        if arguments.question.trim().is_empty() {
-            return Err(ToolError::new("mistaken", "The question is empty")
-                .fix("Ask something that a person can answer."));
-        }
         let kind = if arguments.blocking { Kind::Delegate } else { Kind::Transfer };
         let reason = Reason::RequiresHumanDecision;
         let within = arguments.within_seconds.map(Millis::seconds);

@@ -23,7 +23,8 @@ pub(super) struct Arguments {
     #[serde(default)]
     reason: Option<String>,
     /// `transfer` (your part is done) or `delegate` (you wait, and are called again with the
-    /// answer). If left out: `delegate` when you list something in `missing`, otherwise `transfer`.
+    /// answer). If left out: `delegate` when you list something in `missing` or ask a person, otherwise
+    /// `transfer`.
     #[serde(default)]
     kind: Option<Kind>,
     /// Values to pass along, by key: evidence, file names, data.
@@ -128,14 +129,14 @@ impl super::Tool for Tool {
             source: None,
         });
         let missing: Vec<MissingInput> = missing.collect();
-        let waits = if missing.is_empty() { Kind::Transfer } else { Kind::Delegate };
-        let kind = arguments.kind.unwrap_or(waits);
+        let (from, to) = (Party::from(&handle.agent), Party::from(arguments.to));
+        let waits = !missing.is_empty() || to == Party::Human;
+        let kind = arguments.kind.unwrap_or(if waits { Kind::Delegate } else { Kind::Transfer });
         let reason = match arguments.reason {
             Some(word) => reason(word),
             None if !missing.is_empty() => Reason::MissingRequiredInput,
             None => Reason::Stage,
         };
-        let (from, to) = (Party::from(&handle.agent), Party::from(arguments.to));
         let offer = Offer {
             summary: arguments.summary,
             instructions: arguments.instructions,

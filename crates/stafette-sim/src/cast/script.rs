@@ -263,6 +263,12 @@ impl Author<'_> {
         if self.chance.percent(share / 2) {
             outputs.insert("next_topic".to_owned(), json!("what {key} has left"));
         }
+        if self.large && self.chance.percent(15) {
+            // None of them is worth cutting.
+            let prefix = self.me.clone();
+            outputs
+                .extend((0..5000).map(|key| (format!("{prefix}-{key}"), json!("x".repeat(100)))));
+        }
         for key in KEYS {
             if self.chance.percent(share) {
                 let value = self.value();

@@ -51,7 +51,7 @@ impl Parts {
                 // A council member's contribution is for the council, and may be secret.
                 let waits = closed
                     .returns_to
-                    .filter(|_| !stafette_core::team::council::is_turn(&closed.offer));
+                    .filter(|_| !stafette_core::team::council::is_turn(&closed.constraints));
                 let Some(waits) = waits else { return Ok(()) };
                 if let Some(successor) = e.succeeded_by.first() {
                     self.given.entry(*successor).or_default().extend(given);

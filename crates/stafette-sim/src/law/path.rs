@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stafette_core::run::propose::HandoffAdmitted;
+use stafette_core::team::council;
 use stafette_core::team::phase::REASON;
-use stafette_core::workflow::Loop;
-use stafette_core::workflow::council;
+use stafette_core::workflow::{self, Loop};
 use stafette_core::{HandoffId, Party, Run, Time, TurnKey, Workflow};
 
 use super::{LawResult, must};
@@ -38,10 +38,9 @@ impl Paths {
     /// A turn is given out: the first of a counted handoff uses its path, not before the cooldown
     /// since its last use has passed.
     pub(super) fn use_one(&mut self, run: &Run, at: Time, turn: TurnKey) -> LawResult {
-        let Some(offer) = run.handoff(turn.handoff).map(|handoff| &handoff.offer) else {
-            return Ok(());
-        };
-        if offer.from == Party::Human || stafette_core::team::council::is_turn(offer) {
+        let Some(handoff) = run.handoff(turn.handoff) else { return Ok(()) };
+        let offer = &handoff.offer;
+        if offer.from == Party::Human || council::is_turn(&handoff.constraints) {
             return Ok(());
         }
         let last = self.last_use.insert((offer.from.clone(), offer.to.clone()), at);
@@ -59,7 +58,8 @@ impl Paths {
         // A phase begins with what it is given: the path so far does not count.
         let before = e.cause.filter(|_| e.offer.reason.as_str() != REASON);
         let mut way = before.and_then(|id| self.ways.get(&id)).cloned().unwrap_or_default();
-        if stafette_core::team::council::is_turn(&e.offer) {
+        let constraints = e.terms.as_ref().and_then(|terms| terms.constraints);
+        if constraints.is_some_and(|it| council::is_turn(&it)) {
             self.ways.insert(e.id, way);
             return is_heard_as_often_as_allowed(run, to);
         }
@@ -144,8 +144,8 @@ fn follows_a_route(workflow: &Workflow, e: &HandoffAdmitted) -> LawResult {
     let agent = workflow.agent(from).map(|(_, agent)| agent);
     let mut needs = agent.into_iter().flat_map(|agent| &agent.needs);
     let declared = *from == Party::Orchestrator
-        || *from == council::party()
-        || *to == council::party()
+        || *from == workflow::council::party()
+        || *to == workflow::council::party()
         || !e.offer.prior_attempts.is_empty()
         || needs.any(|need| workflow.provider(&need.source) == *to);
     let denied = workflow.deny.iter().any(|denied| denied.from == *from && denied.to == *to);

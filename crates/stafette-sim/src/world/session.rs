@@ -191,10 +191,13 @@ impl World {
 /// Returns a request in the middle of a turn. The agent continues meanwhile, as the worst of them
 /// do.
 fn may_i(turn: TurnKey) -> Input {
+    // Now and then it offers far too much to choose from.
+    let more =
+        (0..if turn.handoff.0 % 7 == 3 { 9000 } else { 0 }).map(|it| format!("or option {it}"));
     let question = Question {
         reason: "permission".into(),
         details: "May I?".into(),
-        options: vec!["yes".into(), "no".into()],
+        options: ["yes", "no"].map(str::to_owned).into_iter().chain(more).collect(),
         ..Question::default()
     };
     Input::Ask { turn, request: "delete".into(), question }

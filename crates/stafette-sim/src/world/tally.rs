@@ -86,6 +86,9 @@ impl World {
                 if !e.cuts.is_empty() {
                     self.counts.note("value cut");
                 }
+                if !e.drops.is_empty() {
+                    self.counts.note("value left out");
+                }
             }
             Event::TurnOrdered(e) => {
                 let metered = run.turns_out().filter(|(_, it)| {
@@ -125,6 +128,7 @@ fn detail(event: &Event) -> Option<&'static str> {
     Some(match event {
         Event::HandoffRefused(e) => match e.refusal {
             Refusal::TooLarge { .. } => "refused: too large",
+            Refusal::Silent { .. } => "refused: silent",
             Refusal::TooMany { .. } => "refused: too many",
             Refusal::ItemLimit { .. } => "refused: item limit",
             Refusal::RunLimit { .. } => "refused: run limit",

@@ -129,8 +129,45 @@ fn s5_06_a_turn_is_accepted_before_anything_is_done_in_it() {
         assert_eq!((refused.status, refused.code().as_str()), (409, "not_taken"), "{refused:?}");
         assert!(refused.json()["fix"].as_str().is_some_and(|fix| fix.contains("accept")));
     }
-    web.post(&format!("{place}/accept"), &json!({ "by": "planner" })).ok();
-    web.post(&format!("{place}/complete"), &json!({ "turn": key })).ok();
+    let order = web.post(&format!("{place}/accept"), &json!({ "by": "planner" })).ok();
+    assert!(order["trace_id"].as_str().is_some_and(|id| id.len() == 36), "{order}");
+    web.post(&format!("{place}/complete"), &json!({ "turn": key, "outcome": "resolved" })).ok();
+}
+
+#[test]
+fn b_19_a_turn_ends_only_with_what_says_something() {
+    let world = World::workflow(TEAM);
+    let web = Web::up(&world);
+    web.post("/v1/runs", &json!({ "request": "Write the brief" })).ok();
+    let (place, key) = turn_of(&web, "planner");
+    let ends = |body: &Value| {
+        let mut body = body.clone();
+        body["turn"] = key.clone().into();
+        web.post(&format!("{place}/complete"), &body)
+    };
+    for (silent, why) in [
+        (json!({}), "it says nothing"),
+        (json!({ "summary": " ", "failure": "", "outputs": {} }), "it says nothing"),
+        (json!({ "handoffs": [{ "to": "human" }] }), "a person is asked nothing"),
+        (json!({ "handoffs": [{ "to": "human", "wait": true, "summary": " " }] }), "asked nothing"),
+        (json!({ "handoffs": [{ "to": "orchestrator" }] }), "the orchestrator is told nothing"),
+        (
+            json!({ "handoffs": [{ "to": "human", "wait": false, "summary": "Which?" }] }),
+            "nobody would see the question",
+        ),
+    ] {
+        let refused = ends(&silent);
+        assert_eq!((refused.status, refused.code().as_str()), (422, "mistaken"), "{silent}");
+        let problem = refused.json();
+        assert!(problem["title"].as_str().is_some_and(|it| it.contains(why)), "{problem}");
+        assert!(problem["fix"].as_str().is_some_and(|fix| !fix.is_empty()), "{problem}");
+    }
+    // The turn is still open. A person who is asked is in the inbox, and the planner goes on.
+    ends(&json!({ "handoffs": [{ "to": "human", "summary": "Which one?" }] })).ok();
+    let inbox = web.get("/v1/inbox").ok();
+    assert!(inbox.to_string().contains("Which one?"), "{inbox}");
+    let settled = web.get("/v1/runs/latest/settled?within=0").ok();
+    assert_eq!(settled["status"], "waiting", "{settled}");
 }
 
 #[test]

@@ -90,6 +90,7 @@ fn b_19_what_says_nothing_is_refused_at_the_door() {
            try $S emit HANDOFF '{"to":"human","questions":"Which?"}'
            try $S emit REPORT '{"tokens":-5}'
            try $S emit REPORT '{"cost_usd":-1}'
+           try $S emit REPORT '{"cost":5}'
            try $S emit DONE x
            $S emit RESULT '{"status":"resolved","summary":"at last"}'"#,
         "hear",
@@ -98,13 +99,15 @@ fn b_19_what_says_nothing_is_refused_at_the_door() {
     assert_eq!(view["status"], "succeeded", "{view}");
     assert_eq!(view["tally"]["escalated"], json!(0), "nobody is asked an empty question: {view}");
     let said = world.read("said.txt");
-    assert_eq!(said.matches("exit status 2").count(), 10, "{said}");
-    assert_eq!(said.matches("exit status").count(), 10, "{said}");
-    assert_eq!(said.matches("  fix: correct what it names").count(), 10, "{said}");
+    assert_eq!(said.matches("exit status 2").count(), 11, "{said}");
+    assert_eq!(said.matches("exit status").count(), 11, "{said}");
+    assert_eq!(said.matches("  fix: correct what it names").count(), 11, "{said}");
     assert_eq!(said.matches("RESULT: it says nothing").count(), 4, "{said}");
     for reason in [
         "did you mean `status`?",
+        "/stat: did you mean `status`?",
         "did you mean `question` by `questions`?",
+        "/cost: did you mean `cost_usd`?",
         "/tokens: `-5`",
         "/cost_usd: `-1`",
         "`DONE` is not a signal: it is one of READY, HANDOFF, RESULT, REPORT, CHANGE, SIGNAL, ERROR or MESSAGE",

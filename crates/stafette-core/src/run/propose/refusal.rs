@@ -18,6 +18,14 @@ pub enum Refusal {
         /// The maximum size, in bytes.
         limit: usize,
     },
+    /// A person, or the orchestrator for them, is asked nothing.
+    Silent {
+        /// The party that is asked nothing.
+        to: Party,
+        /// The value among the outputs that was probably meant for the question.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        meant: Option<String>,
+    },
     /// The turn has proposed the maximum number of handoffs.
     TooMany {
         /// The maximum number of handoffs per turn.
@@ -109,6 +117,7 @@ impl Refusal {
     pub fn headline(&self) -> &'static str {
         match self {
             Refusal::TooLarge { .. } => "Payload too large",
+            Refusal::Silent { .. } => "No question",
             Refusal::TooMany { .. } | Refusal::ItemLimit { .. } | Refusal::RunLimit { .. } => {
                 "Handoff limit exceeded"
             }
@@ -127,6 +136,18 @@ impl Refusal {
         match self {
             Refusal::TooLarge { bytes, limit } => {
                 format!("it carries {bytes} bytes, and {limit} are allowed")
+            }
+            Refusal::Silent { to: Party::Orchestrator, .. } => {
+                "/summary: the orchestrator is told \
+                 nothing: say in `summary` what a person is to decide; work that is done ends with \
+                 `RESULT`"
+                    .to_owned()
+            }
+            Refusal::Silent { meant, .. } => {
+                let meant =
+                    meant.as_ref().map(|key| format!("; did you mean `question` by `{key}`?"));
+                let nothing = "a person is asked nothing: say it in `question` or `summary`";
+                format!("/question: {nothing}{}", meant.unwrap_or_default())
             }
             Refusal::TooMany { limit } => {
                 format!("one turn may propose {limit} handoffs")

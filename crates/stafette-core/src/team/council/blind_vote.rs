@@ -62,7 +62,7 @@ impl Run {
             handoff.answers.iter_mut().for_each(hush);
             return true;
         }
-        if !is_turn(&handoff.offer) {
+        if !is_turn(&handoff.constraints) {
             return false;
         }
         handoff.told.said.vote = None;
@@ -113,7 +113,7 @@ impl Run {
 
     /// True if a member votes, or has voted, in this handoff.
     fn is_ballot(&self, id: HandoffId) -> bool {
-        self.handoff(id).is_some_and(|handoff| is_turn(&handoff.offer))
+        self.handoff(id).is_some_and(|handoff| is_turn(&handoff.constraints))
     }
 }
 

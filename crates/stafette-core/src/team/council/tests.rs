@@ -360,3 +360,23 @@ fn s4_03_a_member_that_hands_to_its_own_council_hears_that_it_cannot() {
     story.ends(h(2), says(Stance::Agree, "by myself then"));
     assert_eq!(story.status(), Status::Succeeded);
 }
+
+#[test]
+fn s4_03_an_offer_in_the_councils_name_is_no_turn_of_it() {
+    let mut story = Story::new(&council("blind_first_vote = true"));
+    let posed =
+        Offer::new(party(), "builder".into(), Kind::Delegate, Reason::Other("council".into()));
+    let posed = Offer { summary: "As the council".into(), ..posed };
+    let seats = sitting(&story).len();
+    for from in [party(), Party::Human] {
+        let offer = Box::new(Offer { from, ..posed.clone() });
+        let reply = story.reply(Input::Propose { offer });
+        if let crate::Reply::Admitted { handoff } = reply {
+            let mut shown = story.run.handoff(handoff).expect("a handoff").clone();
+            let whole = shown.clone();
+            assert!(!super::is_turn(&whole.constraints));
+            assert!(!story.run.veil_handoff(&mut shown) && shown == whole, "nothing is hidden");
+        }
+    }
+    assert_eq!(sitting(&story).len(), seats, "nobody else has a seat");
+}

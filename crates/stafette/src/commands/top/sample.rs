@@ -75,6 +75,7 @@ pub(super) fn question(options: &[&str]) -> Asked {
         turn: 0,
         turn_limit: 8,
         inputs: stafette_core::Fields::new(),
+        replies: std::collections::BTreeSet::new(),
         answers: Vec::new(),
         permits: Vec::new(),
         told: stafette_core::run::tell::TurnReport::default(),
