@@ -122,7 +122,7 @@ async fn answer(
     if message.context_id.as_ref().is_some_and(|named| !named.is_empty() && *named != context) {
         return Err(A2AError::invalid_params(format!("task {run} belongs to context {context}")));
     }
-    if is_known(a2a, message, run, &handoffs).await? {
+    if is_known(message, &handoffs) {
         return Ok(run);
     }
     if state.status().is_final() {
@@ -163,27 +163,16 @@ async fn answer(
     }
     // Another caller was faster: perhaps this very message on another connection.
     let rows = a2a.engine.log().handoffs(run).await.map_err(task::refused)?;
-    match is_known(a2a, message, run, &task::admitted(&rows)).await? {
+    match is_known(message, &task::admitted(&rows)) {
         true => Ok(run),
         false => Err(A2AError::unsupported_operation("somebody else has answered already")),
     }
 }
 
-/// Returns true if a message was accepted before.
-async fn is_known(
-    a2a: &A2a,
-    message: &Message,
-    run: RunId,
-    handoffs: &[Handoff],
-) -> Result<bool, A2AError> {
-    let questions = handoffs.iter().filter(|handoff| handoff.offer.question.is_some());
-    for handoff in questions.filter(|handoff| handoff.state.is_closed()) {
-        let by = task::answered_by(&a2a.engine, run, handoff).await?;
-        if by.as_deref() == Some(&message.message_id) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+/// Returns true if a message has answered a question before.
+fn is_known(message: &Message, handoffs: &[Handoff]) -> bool {
+    let mut answers = handoffs.iter().filter_map(task::answered_by);
+    answers.any(|id| id == message.message_id)
 }
 
 /// Content of a message: its text, and its values by name.

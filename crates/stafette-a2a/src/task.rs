@@ -6,7 +6,7 @@ use a2a_types::{A2AError, Message, Part, Role, Task, TaskState, TaskStatus};
 use serde_json::{Value, json};
 use stafette_core::handoff::{About, State, Way};
 use stafette_core::run::Stage;
-use stafette_core::{Event, Handoff, Party, Run, RunId, Status, Time};
+use stafette_core::{Handoff, Party, Run, RunId, Status, Time};
 use stafette_engine::{Engine, EngineError, HandoffRow, HandoffView};
 
 use crate::artifact;
@@ -54,7 +54,7 @@ pub(crate) async fn task(engine: &Engine, run: RunId, extent: Extent) -> Result<
     let handoffs = admitted(&rows);
     let mut history = match extent.history {
         Some(0) => Vec::new(),
-        _ => history(engine, &state, &handoffs).await?,
+        _ => history(&state, &handoffs),
     };
     if let Some(most) = extent.history {
         history.drain(..history.len().saturating_sub(most));
@@ -191,11 +191,7 @@ fn said(id: String, parts: Vec<Part>) -> Message {
 }
 
 /// Returns the messages of both sides: the request, the questions, the answers.
-async fn history(
-    engine: &Engine,
-    run: &Run,
-    handoffs: &[Handoff],
-) -> Result<Vec<Message>, A2AError> {
+fn history(run: &Run, handoffs: &[Handoff]) -> Vec<Message> {
     let first = handoffs.first().and_then(|handoff| handoff.offer.foreign.clone());
     let id = first.filter(|foreign| foreign.dialect == "a2a").map(|foreign| foreign.id);
     let id = id.unwrap_or_else(|| format!("{}-request", run.id));
@@ -214,7 +210,7 @@ async fn history(
             {
                 parts.push(Part::data(json!(closing.response.outputs)));
             }
-            let id = answered_by(engine, run.id, handoff).await?;
+            let id = answered_by(handoff).map(str::to_owned);
             let id = id.unwrap_or_else(|| format!("{}-{}-answer", run.id, handoff.id));
             history.push(by_user(id, parts));
         }
@@ -224,7 +220,7 @@ async fn history(
         message.task_id = Some(run.id.to_string());
         message.context_id = Some(context(run.id, handoffs));
     }
-    Ok(history)
+    history
 }
 
 fn by_user(id: String, parts: Vec<Part>) -> Message {
@@ -232,29 +228,13 @@ fn by_user(id: String, parts: Vec<Part>) -> Message {
 }
 
 /// Returns the id of the message that answered a question, if a message did.
-pub(crate) async fn answered_by(
-    engine: &Engine,
-    run: RunId,
-    handoff: &Handoff,
-) -> Result<Option<String>, A2AError> {
-    let entries = engine.store().entries_of(run, handoff.id).await;
-    let entries = entries.map_err(|error| A2AError::internal(error.to_string()))?;
-    let answers = entries.iter().filter(|stored| stored.entry.name == "question_answered");
-    Ok(answers
-        .filter_map(|stored| match serde_json::from_str(&stored.entry.body) {
-            Ok(Event::QuestionAnswered(event)) => message_in(&event.answer.by).map(str::to_owned),
-            _ => None,
-        })
-        .next())
+pub(crate) fn answered_by(handoff: &Handoff) -> Option<&str> {
+    Some(handoff.answered_by.as_deref()?.rsplit_once("(a2a ")?.1.trim_end_matches(')'))
 }
 
 /// Returns the name of the answering party, with the id of the message.
 pub(crate) fn by(name: &str, message: &str) -> String {
     format!("{name} (a2a {message})")
-}
-
-fn message_in(by: &str) -> Option<&str> {
-    Some(by.rsplit_once("(a2a ")?.1.trim_end_matches(')'))
 }
 
 /// Converts a time to the protocol's type.

@@ -346,6 +346,9 @@ pub struct Handoff {
     /// Partial answers of earlier takers; their outputs still count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gathered: Vec<Response>,
+    /// The name of the person who has answered it, if it is a question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<String>,
     /// The deadline for the answer, if the document sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Time>,

@@ -14,6 +14,11 @@ use crate::{HandoffId, MessageId};
 pub enum Reply {
     /// The input is recorded, now or earlier.
     Recorded,
+    /// The input is recorded, now or earlier, as an order of the run.
+    Ordered {
+        /// The number of the event that recorded it.
+        seq: u64,
+    },
     /// The proposal was admitted; a repeated request gets the number of the first one.
     Admitted {
         /// The new handoff, or the question to a person.
@@ -64,7 +69,7 @@ pub enum Ignored {
     NotExternal,
     /// The run has nothing of that name.
     Unknown,
-    /// The run has the maximum number of undecided ones, or knows a newer revision.
+    /// The run has the maximum number of undecided ones.
     NoRoom,
     /// No agent is left that could act on it.
     NoListener,

@@ -23,7 +23,7 @@ use crate::handoff::Constraints;
 use crate::run::answer::Answer;
 use crate::run::close::HandoffClosed;
 use crate::{
-    Draft, Event, Fields, Handoff, HandoffId, Ignored, Party, Reply, Response, Run, Time, TurnKey,
+    Draft, Event, Fields, Handoff, HandoffId, Party, Reply, Response, Run, Time, TurnKey,
     TurnResult,
 };
 use change::{ChangeWork, Hand, ProposedSet};
@@ -247,6 +247,8 @@ pub enum TeamInput {
     OrderDone {
         /// The identity of the order.
         order: OrderKey,
+        /// The receiver of a comment that was forwarded.
+        heard: Option<change::Heard>,
     },
     /// A person leaves a note for the next generation.
     Note {
@@ -419,7 +421,7 @@ pub(crate) fn input(draft: &mut Draft, input: TeamInput) -> Reply {
         TeamInput::SettleChange { change, order, status, by, note } => {
             change::settle(draft, change, order, status, by, note)
         }
-        TeamInput::OrderDone { order } => order::done(draft, order),
+        TeamInput::OrderDone { order, heard } => order::done(draft, order, heard),
         TeamInput::Note { text, by } => generation::note::decide(draft, &text, by),
         TeamInput::HandOver { changes } => generation::hand_over::decide(draft, &changes),
     }
@@ -427,10 +429,7 @@ pub(crate) fn input(draft: &mut Draft, input: TeamInput) -> Reply {
 
 /// Cancels what would follow a run that has ended.
 pub(crate) fn cancel(draft: &mut Draft) -> Reply {
-    match order::done(draft, OrderKey::Begin) {
-        Reply::Recorded => Reply::Recorded,
-        _ => Reply::Ignored(Ignored::Ended),
-    }
+    order::cancel(draft)
 }
 
 /// Returns the work in the world that is to be done now.
@@ -454,7 +453,7 @@ pub(crate) fn apply(run: &mut Run, at: Time, event: &Event) {
         TeamEvent::PhaseEnded(e) => e.apply(run),
         TeamEvent::TurnMeasured(e) => e.apply(run),
         TeamEvent::ChangeProposed(e) => e.apply(run),
-        TeamEvent::ChangeCommented(e) => e.apply(run),
+        TeamEvent::ChangeCommented(e) => e.apply(run, at),
         TeamEvent::ChangeReturned(e) => e.apply(run),
         TeamEvent::ChangeOrdered(e) => e.apply(run),
         TeamEvent::ChangeSettled(e) => e.apply(run),

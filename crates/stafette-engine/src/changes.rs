@@ -21,8 +21,7 @@ use thiserror::Error;
 use crate::engine::Settings;
 use crate::{Engine, EngineError};
 
-pub use stafette_core::team::change::Hand;
-pub use talk::Heard;
+pub use stafette_core::team::change::{Hand, Heard};
 pub(crate) use work::Requests;
 
 /// Changes of the project's own files: `Engine::changes`.

@@ -80,6 +80,11 @@ impl Step {
         record::batch(self.expected_seq, &self.events, &self.changed, &self.next)
     }
 
+    /// The run after the step.
+    pub(crate) fn run(&self) -> &Run {
+        &self.next
+    }
+
     /// True if the run has ended after the step.
     #[must_use]
     pub fn is_end(&self) -> bool {
@@ -134,6 +139,20 @@ impl Driver {
         let next = Run::replay(&events).expect("a run begins with its fork");
         let driver = Driver::of(next.clone());
         Some((driver, Step::first(events, next)))
+    }
+
+    /// Adds what further inputs lead to, to the first step of a run that is not stored yet.
+    #[must_use]
+    pub(crate) fn begin_with(
+        now: Time,
+        first: Step,
+        inputs: impl IntoIterator<Item = Input>,
+    ) -> (Driver, Step) {
+        let mut step = Driver::of(first.next).decide(now, inputs);
+        step.expected_seq = first.expected_seq;
+        step.events.splice(0..0, first.events);
+        step.changed = step.next.handoffs.keys().copied().collect();
+        (Driver::of(step.next.clone()), step)
     }
 
     /// Restores a run from the store. None of its turns is in progress yet.

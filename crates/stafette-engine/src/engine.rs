@@ -25,7 +25,7 @@ use crate::idempotency::Once;
 use crate::locks::LockManager;
 use crate::orders::Orders;
 use crate::task::{First, Message, QUEUE, Shown, Task, end_survivors};
-use crate::{Driver, EngineError, Source, clock};
+use crate::{Driver, EngineError, Source, clock, crash};
 
 /// Whether an input means that runs are to continue. To look, to pause and to cancel does not.
 fn continues(input: &Input) -> bool {
@@ -205,15 +205,18 @@ impl Engine {
         self.release();
         let forecasts = self.forecasts(&created).await?;
         let created = RunCreated { forecasts: Some(forecasts), ..created };
-        let (driver, step) = Driver::begin(clock::now(), created);
+        let now = clock::now();
+        let (_, step) = Driver::begin(now, created);
         if let Some(refusal) = step.too_large() {
             // The run would have ended with its beginning.
             return Err(EngineError::Refused { refusal });
         }
+        // What the hooks have to say is stored with the beginning: nobody says it again.
+        let (driver, step) = Driver::begin_with(now, step, self.alerts(alerts));
         let position = self.store.append(step.batch()).await?;
+        crash::point();
         self.bump(position);
         self.spawn(driver, First::Stored(Box::new(step)));
-        self.alert(run, alerts).await;
         Ok(run)
     }
 
@@ -331,9 +334,13 @@ impl Engine {
         let run = driver.run().id;
         self.learn_variables(&driver.run().workflow);
         let (queue, receiver) = mpsc::channel(QUEUE);
-        let run_now = Arc::new(driver.run().clone());
-        // Until it may continue.
-        let is_stopped = matches!(first, First::Adopt { .. });
+        // What is stored already is shown from the start.
+        let (run_now, is_stopped) = match &first {
+            First::Stored(step) => (step.run(), false),
+            // Until it may continue.
+            First::Adopt { .. } => (driver.run(), true),
+        };
+        let run_now = Arc::new(run_now.clone());
         let shown = Shown { run: run_now, trouble: None, undone: BTreeMap::new(), is_stopped };
         let (show, shown) = watch::channel(shown);
         let task = Task {

@@ -42,6 +42,14 @@ pub trait Gate: Debug + Send + Sync {
         Ok(())
     }
 
+    /// Returns the workflow of the project, as it is now: a run that revises a set follows it.
+    ///
+    /// # Errors
+    /// The reason why it cannot be read, or is not trusted.
+    fn workflow(&self) -> Result<Workflow, String> {
+        Err("this daemon knows no workflow".to_owned())
+    }
+
     /// Checks that the files which a command of this workflow names are those that were trusted, in
     /// the folder that it starts in: asked before every start, as an agent may have changed them.
     ///

@@ -95,10 +95,15 @@ impl Engine {
         refusal.map_or(Ok(alerts), |why| Err(EngineError::Blocked { why: self.redacted(why) }))
     }
 
+    /// The inputs for these alerts, without secrets.
+    pub(crate) fn alerts(&self, alerts: Vec<String>) -> Vec<Input> {
+        let alert = |message| Input::Alert { code: ALERT.to_owned(), message };
+        self.redacted(alerts).into_iter().map(alert).collect()
+    }
+
     /// Has the run raise these alerts; one that has ended raises none.
     pub async fn alert(&self, run: RunId, alerts: Vec<String>) {
-        for message in alerts {
-            let alert = Input::Alert { code: ALERT.to_owned(), message };
+        for alert in self.alerts(alerts) {
             if let Err(error) = self.send(run, alert).await {
                 tracing::warn!(%run, %error, "an alert was not taken");
             }

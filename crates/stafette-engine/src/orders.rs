@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use stafette_agents::GRACE;
 use stafette_core::change::Change;
-use stafette_core::team::change::ChangeWork;
+use stafette_core::team::change::{ChangeWork, Heard};
 use stafette_core::team::generation::successor;
 use stafette_core::team::order::{Order, OrderKey};
 use stafette_core::{Input, Reply, Run, RunId, TeamInput, Time};
@@ -71,6 +71,9 @@ impl Engine {
                 Order::Change { key, work, revision, by } => {
                     self.changes().work_on(*key, *work, *revision, by).await
                 }
+                Order::Forward { change, forward } => {
+                    self.changes().forward(run, *change, forward).await
+                }
                 Order::Import => self.import_changes(run).await,
                 Order::Collect => self.collect(run).await,
                 Order::HandOver => self.hand_over(run).await,
@@ -95,8 +98,18 @@ impl Engine {
 
     /// Records that an order is done.
     pub(crate) async fn order_done(&self, run: RunId, order: OrderKey) -> Result<(), EngineError> {
+        self.order_ended(run, order, None).await
+    }
+
+    /// Records that an order is done, with the receiver of the comment that it forwarded.
+    pub(crate) async fn order_ended(
+        &self,
+        run: RunId,
+        order: OrderKey,
+        heard: Option<Heard>,
+    ) -> Result<(), EngineError> {
         crash::point();
-        self.record(run, Input::Team(TeamInput::OrderDone { order })).await.map(drop)
+        self.record(run, Input::Team(TeamInput::OrderDone { order, heard })).await.map(drop)
     }
 
     /// Proposes the outcome of a run's worktrees.
@@ -193,6 +206,7 @@ fn words(order: &Order) -> String {
             format!("renewing the program with {}", key.change)
         }
         Order::Change { key, .. } => format!("undoing {}", key.change),
+        Order::Forward { change, .. } => format!("forwarding a comment on {change}"),
         Order::Import => "proposing what another orchestrator left".to_owned(),
         Order::Collect => "collecting the outcome".to_owned(),
         Order::HandOver => "handing over".to_owned(),

@@ -61,6 +61,12 @@ pub(crate) enum Kind {
 }
 
 impl Seen {
+    /// Returns a key of this version of the file `name`: one that is written later has another.
+    pub(crate) fn key(&self, name: &str) -> String {
+        let (seconds, nanos) = self.changed;
+        format!("file\n{name}\n{}\n{seconds}.{nanos}", self.inode)
+    }
+
     /// Returns the time of the last change, in seconds and nanoseconds.
     pub(crate) fn changed(&self) -> (i64, i64) {
         self.changed

@@ -82,7 +82,7 @@ impl Coordination {
             Ok(Origin::NotKnownYet) => return false,
             Err(rejection) => return self.turn_away(name, &rejection, Some(value)),
         }
-        match self.taken(name, &value).await {
+        match self.taken(name, seen, &value).await {
             Ok(Taken::Mirrored) => {
                 let mirrored =
                     self.known.values().any(|(place, at)| *place == Place::Pending && at == name);
@@ -145,10 +145,10 @@ impl Coordination {
         }
     }
 
-    async fn taken(&mut self, name: &str, value: &Value) -> Result<Taken, Rejection> {
+    async fn taken(&mut self, name: &str, seen: Seen, value: &Value) -> Result<Taken, Rejection> {
         if let (Some(request), None) = (value.get("request"), value.get("message_id")) {
             let inputs = wish(value)?;
-            return self.begin(request.as_str().unwrap_or(""), inputs).await;
+            return self.begin(&seen.key(name), request.as_str().unwrap_or(""), inputs).await;
         }
         let document = Document::read(value).map_err(|violations| {
             let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
@@ -236,14 +236,21 @@ impl Coordination {
         }
     }
 
-    /// Starts a run for a person's request: `{"request": "…", "inputs": {…}}`.
-    async fn begin(&mut self, request: &str, inputs: Fields) -> Result<Taken, Rejection> {
+    /// Starts a run for a person's request: `{"request": "…", "inputs": {…}}`. A file that could not be
+    /// put away starts it once.
+    async fn begin(
+        &mut self,
+        key: &str,
+        request: &str,
+        inputs: Fields,
+    ) -> Result<Taken, Rejection> {
         if request.trim().is_empty() {
             return Err(Rejection::new("no_request", "the request is empty: say what to do"));
         }
         let workflow = (self.workflow)().map_err(|why| Rejection::new("workflow", why))?;
         let created = RunCreated::new(Engine::NEW_RUN, Arc::new(workflow), request, "a file");
-        Ok(Taken::Begun(self.engine.start(RunCreated { inputs, ..created }).await?))
+        let begun = self.engine.start_keyed(key, RunCreated { inputs, ..created }).await;
+        Ok(Taken::Begun(begun?.0))
     }
 
     /// Moves a handled file that represents no handoff to `completed`.

@@ -215,6 +215,26 @@ async fn s5_02_a_file_of_a_person_begins_a_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn s5_02_a_file_that_cannot_be_put_away_begins_one_run() {
+    let room = Room::new().await;
+    // As if the daemon was killed each time before it could put the file away.
+    fs::create_dir(room.at("handoffs/completed/a.json")).expect("a folder in its place");
+    room.drop("a.json", r#"{"request": "Add auth"}"#);
+    let runs = async || room.engine.runs(100).await.expect("runs").len();
+    while runs().await == 0 {
+        tokio::task::yield_now().await;
+    }
+    // A file that is taken later shows that the first one was looked at again.
+    for name in ["b.json", "c.json"] {
+        room.drop(name, r#"{"request": "Add tests"}"#);
+        room.until(name, || room.at("handoffs/completed").join(name).exists().then_some(())).await;
+    }
+    fs::remove_dir(room.at("handoffs/completed/a.json")).expect("removed");
+    room.until("a.json", || room.at("handoffs/completed/a.json").is_file().then_some(())).await;
+    assert_eq!(runs().await, 3, "one for each file");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn s5_02_what_is_not_right_ends_in_rejected_with_its_reason() {
     let room = Room::new().await;
     let run = room.start().await;

@@ -286,9 +286,7 @@ async fn comment(
     }
     let by = principal.signed(said.by);
     let place = said.file.map(|file| (file, said.line));
-    let workflow = (edge.workflow)().ok();
-    let spoken = edge.engine.changes().comment(id, by, place, said.text, workflow);
-    let (change, heard) = spoken.await?;
+    let (change, heard) = edge.engine.changes().comment(id, by, place, said.text).await?;
     Ok(Json(Commented { change, heard }))
 }
 

@@ -17,6 +17,15 @@ pub(crate) fn range(digits: &str) -> ([u8; 16], [u8; 16]) {
     (low.to_be_bytes(), (low | ((1 << rest) - 1)).to_be_bytes())
 }
 
+/// Returns the lowest and the highest short name that begins with `digits`, which [`typed`] has
+/// accepted; `None` if they are not shorter than one.
+pub(crate) fn short_range(digits: &str) -> Option<([u8; 4], [u8; 4])> {
+    let value = u32::from_str_radix(digits, 16).ok()?;
+    let rest = 32_usize.checked_sub(4 * digits.len()).filter(|rest| *rest > 0)?;
+    let low = value << rest;
+    Some((low.to_be_bytes(), (low | ((1 << rest) - 1)).to_be_bytes()))
+}
+
 /// Returns the id in reverse order of digits, so that an index finds it by its last digits.
 pub(crate) fn reversed(run: RunId) -> [u8; 16] {
     let mut bytes = *run.0.as_bytes();
@@ -51,6 +60,16 @@ mod tests {
         assert!(holds("0198c0de12347abc8def0123456789ab"));
         assert!(!holds("0198d"));
         assert!(!holds("0198c0de12347abc8def0123456789ac"));
+    }
+
+    #[test]
+    fn what_a_short_name_begins_with_is_shorter_than_it() {
+        assert_eq!(short_range("89"), Some(([0x89, 0, 0, 0], [0x89, 0xff, 0xff, 0xff])));
+        assert_eq!(
+            short_range("89abcde"),
+            Some(([0x89, 0xab, 0xcd, 0xe0], [0x89, 0xab, 0xcd, 0xef]))
+        );
+        assert_eq!((short_range("89abcdef"), short_range("089abcdef")), (None, None));
     }
 
     #[test]

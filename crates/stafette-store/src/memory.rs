@@ -197,7 +197,8 @@ impl Content {
         };
         let named = |run: &&RunId| {
             let name = run.0.simple().to_string();
-            name.starts_with(&digits) || name.ends_with(&digits)
+            let is_part = digits.len() < 8 && name[24..].starts_with(&digits);
+            is_part || name.starts_with(&digits) || name.ends_with(&digits)
         };
         self.runs.keys().rev().filter(named).take(FIND_LIMIT).copied().collect()
     }

@@ -90,8 +90,9 @@ pub trait Store: Send + Sync + 'static {
     /// Returns runs, the newest first.
     fn runs(&self, filter: RunFilter) -> Reply<'_, Result<Vec<RunRow>, ReadError>>;
 
-    /// Returns the runs whose id begins or ends with the digits that a person typed, the newest
-    /// first, at most [`FIND_LIMIT`]. Dashes and case are ignored.
+    /// Returns the runs whose id begins or ends with the digits that a person typed, and those whose
+    /// short name begins with them, the newest first, at most [`FIND_LIMIT`]. Dashes and case are
+    /// ignored.
     fn find_run(&self, digits: String) -> Reply<'_, Result<Vec<RunId>, ReadError>>;
 
     /// Returns all handoffs of a run, in order.

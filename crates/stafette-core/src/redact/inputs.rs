@@ -4,7 +4,7 @@ use super::{Redact, Redactor};
 use crate::lock::{Ask, Claim};
 use crate::run::create::RunCreated;
 use crate::team::Inheritance;
-use crate::team::change::Hand;
+use crate::team::change::{Hand, Heard};
 use crate::{Input, PrintedFrame, TeamInput};
 
 redact! {
@@ -77,7 +77,11 @@ impl Redact for TeamInput {
                 by.redact(redactor);
                 note.redact(redactor);
             }
-            TeamInput::OrderDone { order: _ } => {}
+            TeamInput::OrderDone { order: _, heard } => {
+                if let Some(Heard::Nobody { why }) = heard {
+                    why.redact(redactor);
+                }
+            }
             TeamInput::Note { text, by } => {
                 text.redact(redactor);
                 by.redact(redactor);

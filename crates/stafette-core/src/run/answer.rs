@@ -224,6 +224,9 @@ impl QuestionAnswered {
         if let Some(source) = source.and_then(|id| run.handoff_mut(id)) {
             source.unconfirmed = None;
         }
+        if let Some(asked) = run.handoff_mut(self.handoff) {
+            asked.answered_by = Some(self.answer.by.clone());
+        }
     }
 }
 

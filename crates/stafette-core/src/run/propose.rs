@@ -342,6 +342,7 @@ impl HandoffAdmitted {
             ignored: Vec::new(),
             unconfirmed: None,
             gathered: gathered.unwrap_or_default(),
+            answered_by: None,
             deadline: terms.deadline,
             cools: terms.cools,
             constraints,

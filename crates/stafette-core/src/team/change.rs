@@ -20,13 +20,14 @@ use crate::run::propose::{self, Proposal, propose};
 use crate::run::{Draft, Run, Stage, close};
 use crate::{
     AgentName, Event, Handoff, HandoffId, Ignored, Kind, Offer, Party, Question, Reason, Reply,
-    Response, RunId, TeamAbout, TeamEvent, TurnKey,
+    Response, RunId, TeamAbout, TeamEvent, Time, TurnKey,
 };
 
 /// The maximum number of sets that a run keeps; settled ones are dropped first.
 pub const MOST_SETS: usize = 64;
 
-/// The maximum number of comments that one turn receives, and that a run keeps per set.
+/// The maximum number of comments that one turn receives, that a run keeps per set, and that wait
+/// to be forwarded.
 const REMARKS: usize = 32;
 
 /// The maximum number of files recorded per set; the set itself has them all.
@@ -110,6 +111,68 @@ pub struct ChangeCommented {
     /// True if it goes back to the agent of the set; `None` in events of older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goes_back: Option<bool>,
+    /// True if the run has ended, so that the comment has to be forwarded to another run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub forwards: bool,
+}
+
+/// The receiver of a comment on a set.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum Heard {
+    /// No agent: the comment stays with the set, which no agent made, or which is applied already.
+    Nobody {
+        /// The reason, if an agent should have received it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        why: String,
+    },
+    /// The agent that proposed it, in a run that continues.
+    Agent {
+        /// The run in which the agent receives it.
+        run: RunId,
+    },
+    /// The generation that begins next.
+    NextGeneration {
+        /// The run that this generation follows.
+        after: RunId,
+    },
+    /// The agent that proposed it, in a run that was started for this purpose.
+    Revision {
+        /// The run that was started.
+        run: RunId,
+    },
+    /// Nobody yet: the run in which the set was proposed has ended, and forwards the comment as soon
+    /// as it can.
+    Later {
+        /// The run that shows what is in the way.
+        run: RunId,
+    },
+}
+
+impl Default for Heard {
+    fn default() -> Self {
+        Heard::Nobody { why: String::new() }
+    }
+}
+
+/// A comment that a run which has ended is to forward.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Forward {
+    /// The number of the event that recorded the comment.
+    pub seq: u64,
+    /// The time of that event.
+    pub at: Time,
+    /// The comment, with its author and place.
+    pub comment: Comment,
+}
+
+/// A comment that was forwarded.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Forwarded {
+    /// The number of the event that recorded the comment.
+    pub seq: u64,
+    /// The receiver of the comment.
+    pub heard: Heard,
 }
 
 /// The comments on a set went back to the agent that proposed it.
@@ -241,6 +304,12 @@ pub struct SetState {
     /// The latest comments: the record of the set gets them too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub said: Vec<Comment>,
+    /// Comments that were made after the end of the run and are to be forwarded, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forwards: Vec<Forward>,
+    /// The comment that was forwarded last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forwarded: Option<Forwarded>,
 }
 
 /// Takes sets of edits from their proposal into the project, with a person's approval where
@@ -258,6 +327,9 @@ impl Coordinator for ChangeCoordinator {
         for (id, known) in &run.team.changes {
             orders.extend(known.unwritten.map(|upto| Order::Note { change: *id, upto }));
             orders.extend(known.work(run, *id));
+            // One after the other: the first one may give the set to the run that has the next.
+            let next = known.forwards.first().cloned();
+            orders.extend(next.map(|forward| Order::Forward { change: *id, forward }));
         }
         if is_uncollected(run) {
             orders.push(Order::Collect);
@@ -284,8 +356,8 @@ pub(super) fn propose_set(draft: &mut Draft, turn: Option<TurnKey>, mut set: Pro
     if turn.is_some_and(|turn| !draft.run.is_current(turn)) {
         return Reply::Late;
     }
-    if !fits(&draft.run, &set) {
-        return Reply::Ignored(Ignored::NoRoom);
+    if let Some(why) = obstacle(&draft.run, &set) {
+        return Reply::Ignored(why);
     }
     if let Some(handoff) = turn.and_then(|turn| draft.run.handoff(turn.handoff)) {
         set.handoff = Some(handoff.id);
@@ -300,31 +372,49 @@ pub(super) fn propose_set(draft: &mut Draft, turn: Option<TurnKey>, mut set: Pro
     Reply::Recorded
 }
 
-fn fits(run: &Run, set: &ProposedSet) -> bool {
-    match run.team.changes.get(&set.change) {
-        Some(known) => {
-            known.revision < set.revision && !known.status.is_in() && known.ordered.is_none()
-        }
+/// Returns the reason why a set cannot be recorded now, if any.
+fn obstacle(run: &Run, set: &ProposedSet) -> Option<Ignored> {
+    let changes = &run.team.changes;
+    match changes.get(&set.change) {
+        Some(known) if known.revision > set.revision => Some(Ignored::Revised),
+        Some(known) if known.status.is_in() || known.ordered.is_some() => Some(Ignored::Busy),
+        Some(_) => None,
         None => {
-            run.team.changes.len() < MOST_SETS
-                || run.team.changes.values().any(SetState::is_settled)
+            let has_room = changes.len() < MOST_SETS || changes.values().any(SetState::is_settled);
+            (!has_room).then_some(Ignored::NoRoom)
         }
     }
 }
 
-/// Records a comment on a set; the reply says whether an agent receives it.
+/// Records a comment on a set; the reply says whether an agent receives it, or the order that
+/// forwards it.
 pub(super) fn comment(draft: &mut Draft, change: ChangeId, comment: Comment) -> Reply {
     let Some(known) = draft.run.team.changes.get(&change) else {
         return Reply::Ignored(Ignored::Unknown);
     };
-    // A caller that found no listener looks for another one, and says it once more.
-    if !known.said.contains(&comment) {
-        let goes_back = Some(legacy::goes_back(&draft.run, known));
-        let event = ChangeCommented { change, handoff: known.handoff, comment, goes_back };
+    let goes_back = legacy::goes_back(&draft.run, known);
+    let forwards = known.agent.is_some() && !known.status.is_in() && !goes_back;
+    // A run that forwards it says it once more after a crash.
+    if known.said.contains(&comment) {
+        let open = known.forwards.iter().find(|forward| forward.comment == comment);
+        match open {
+            Some(forward) => return Reply::Ordered { seq: forward.seq },
+            None if forwards => return Reply::Recorded,
+            None => {}
+        }
+    } else {
+        if forwards && known.forwards.len() >= REMARKS {
+            return Reply::Ignored(Ignored::NoRoom);
+        }
+        let (handoff, goes_back) = (known.handoff, Some(goes_back));
+        let event = ChangeCommented { change, handoff, comment, goes_back, forwards };
         draft.record(Event::Team(TeamEvent::ChangeCommented(Box::new(event))));
+        if forwards {
+            return Reply::Ordered { seq: draft.run.seq };
+        }
     }
     ChangeCoordinator.advance(draft);
-    let known = draft.run.team.changes.get(&change);
+    let known = draft.run.team.changes.get(&change).filter(|_| goes_back);
     match known.is_some_and(|known| !known.remarks.is_empty() || known.returned.is_some()) {
         true => Reply::Recorded,
         false => Reply::Ignored(Ignored::NoListener),
@@ -373,7 +463,7 @@ pub(super) fn order(
     let holder = (holder != Holder::person(&by)).then_some(holder);
     let event = ChangeOrdered { change, handoff, work, by, holder, batch };
     draft.record(Event::Team(TeamEvent::ChangeOrdered(event)));
-    Reply::Recorded
+    Reply::Ordered { seq: draft.run.seq }
 }
 
 /// Records the outcome of an order; a repeated report changes nothing.
@@ -561,7 +651,21 @@ impl SetState {
             && self.ordered.is_none()
             && self.unwritten.is_none()
             && self.remarks.is_empty()
+            && self.forwards.is_empty()
             && !matches!(self.status, ChangeStatus::Pending | ChangeStatus::Approved)
+    }
+
+    /// Returns the receiver of the comment of that event, or of a later one, once it is forwarded:
+    /// they are forwarded one after the other, each to where the one before it went.
+    #[must_use]
+    pub fn forwarded_to(&self, seq: u64) -> Option<&Heard> {
+        self.forwarded.as_ref().filter(|last| last.seq >= seq).map(|last| &last.heard)
+    }
+
+    /// Notes the receiver of a comment.
+    pub(super) fn forward(&mut self, seq: u64, heard: Heard) {
+        self.forwards.retain(|forward| forward.seq != seq);
+        self.forwarded = Some(Forwarded { seq, heard });
     }
 
     /// True if `order` is the open order for this set.
@@ -590,9 +694,7 @@ impl ChangeProposed {
         let asks = self.asks.unwrap_or_else(|| legacy::asks(run, set));
         forgets.map(|oldest| run.team.changes.remove(&oldest));
         let earlier = run.team.changes.remove(&set.change);
-        let (returned, remarks, said, unwritten) = earlier.map_or_else(Default::default, |known| {
-            (known.returned, known.remarks, known.said, known.unwritten)
-        });
+        let earlier = earlier.as_ref();
         run.team.changes.insert(
             set.change,
             SetState {
@@ -609,17 +711,19 @@ impl ChangeProposed {
                 ordered_at: 0,
                 batch: None,
                 decided_by: String::new(),
-                unwritten,
-                returned,
-                remarks,
-                said,
+                unwritten: earlier.and_then(|known| known.unwritten),
+                returned: earlier.and_then(|known| known.returned),
+                remarks: earlier.map(|known| known.remarks.clone()).unwrap_or_default(),
+                said: earlier.map(|known| known.said.clone()).unwrap_or_default(),
+                forwards: earlier.map(|known| known.forwards.clone()).unwrap_or_default(),
+                forwarded: earlier.and_then(|known| known.forwarded.clone()),
             },
         );
     }
 }
 
 impl ChangeCommented {
-    pub(super) fn apply(&self, run: &mut Run) {
+    pub(super) fn apply(&self, run: &mut Run, at: Time) {
         let Some(known) = run.team.changes.get(&self.change) else { return };
         let goes_back = self.goes_back.unwrap_or_else(|| legacy::goes_back(run, known));
         let seq = run.seq;
@@ -630,6 +734,9 @@ impl ChangeCommented {
         known.said.drain(..surplus);
         if goes_back && known.remarks.len() < REMARKS {
             known.remarks.push(self.comment.clone());
+        }
+        if self.forwards {
+            known.forwards.push(Forward { seq, at, comment: self.comment.clone() });
         }
     }
 }

@@ -16,10 +16,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use uuid::{Builder, Uuid};
 
 use super::council::{Council, Verdict};
-use super::order::{DoneOrders, Order};
+use super::order::{DoneOrders, Order, begun_id};
 use super::phase::Phases;
 use super::{Closed, Coordinator, Inheritance, change};
 use crate::handoff::{About, Outcome, State};
@@ -375,16 +374,9 @@ fn trim<T>(items: &mut Vec<T>) {
     items.drain(..surplus);
 }
 
-/// Returns the id of the generation after `run`, which ended at `at`: a UUIDv7 of that time whose
-/// random part is derived from the id of `run`.
+/// Returns the id of the generation after `run`, which ended at `at`.
 pub fn successor_id(run: RunId, at: Time) -> RunId {
-    let whole = Uuid::new_v5(&run.0, b"stafette:generation");
-    let mut chance = [0; 10];
-    // Both ends of the hash: its middle holds the version and variant of the UUID.
-    chance[..6].copy_from_slice(&whole.as_bytes()[..6]);
-    chance[6..].copy_from_slice(&whole.as_bytes()[12..]);
-    let moment = u64::try_from(at.0).unwrap_or(0);
-    RunId(Builder::from_unix_timestamp_millis(moment, &chance).into_uuid())
+    begun_id(run, "stafette:generation", at)
 }
 
 /// Returns the lineage that a run leaves to the next generation.

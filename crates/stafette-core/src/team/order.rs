@@ -1,5 +1,5 @@
-//! Orders besides turns: applying sets, keeping what people say of them, collecting the outcome of
-//! a run, and beginning the next generation.
+//! Orders besides turns: applying sets, keeping and forwarding what people say of them, collecting
+//! the outcome of a run, and beginning the next generation.
 //!
 //! A run lists what is to be done, as it lists its turns. The engine starts what it has not started
 //! yet, and every order ends with an event. A crash therefore needs no repair: whatever is listed is
@@ -7,10 +7,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
+use uuid::{Builder, Uuid};
 
 use super::TeamEvent;
-use super::change::{ChangeWork, Hand};
+use super::change::{ChangeWork, Forward, Hand, Heard};
 use crate::change::ChangeId;
 use crate::{Draft, Event, Ignored, Reply, Run, RunId, Time};
 
@@ -32,6 +32,14 @@ pub enum Order {
         revision: u32,
         /// The party that wants it.
         by: Hand,
+    },
+    /// Has a comment on a set reach its agent although the run has ended: in the generation that
+    /// continues, or in a run that begins with it.
+    Forward {
+        /// The set that it is about.
+        change: ChangeId,
+        /// The comment.
+        forward: Forward,
     },
     /// Proposes the changes that another orchestrator left.
     Import,
@@ -83,6 +91,13 @@ pub enum OrderKey {
     },
     /// An order for a set; it ends with the status of the set.
     Change(WorkKey),
+    /// A comment on a set was forwarded, or nobody is left to receive it.
+    Forward {
+        /// The set that it is about.
+        change: ChangeId,
+        /// The number of the event that recorded it.
+        comment: u64,
+    },
     /// The changes that another orchestrator left were proposed, or cannot be.
     Import,
     /// The outcome of the worktrees was collected.
@@ -99,6 +114,9 @@ impl Order {
         match *self {
             Order::Note { change, upto } => OrderKey::Note { change, upto },
             Order::Change { key, .. } => OrderKey::Change(key),
+            Order::Forward { change, ref forward } => {
+                OrderKey::Forward { change, comment: forward.seq }
+            }
             Order::Import => OrderKey::Import,
             Order::Collect => OrderKey::Collect,
             Order::HandOver => OrderKey::HandOver,
@@ -108,7 +126,7 @@ impl Order {
 
     /// True if a person asked for it, so that it is done even while the run itself is stopped.
     pub fn is_asked_for(&self) -> bool {
-        matches!(self, Order::Note { .. } | Order::Change { .. })
+        matches!(self, Order::Note { .. } | Order::Change { .. } | Order::Forward { .. })
     }
 }
 
@@ -144,24 +162,56 @@ impl DoneOrders {
 }
 
 /// An order was carried out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OrderDone {
     /// The identity of the order.
     #[serde(flatten)]
     pub order: OrderKey,
+    /// The receiver of a comment that was forwarded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard: Option<Heard>,
 }
 
 /// Records that an order is done, once.
-pub(super) fn done(draft: &mut Draft, order: OrderKey) -> Reply {
+pub(super) fn done(draft: &mut Draft, order: OrderKey, heard: Option<Heard>) -> Reply {
     if !draft.run.orders().iter().any(|open| open.key() == order) {
         return Reply::Ignored(Ignored::Unchanged);
     }
-    draft.record(Event::Team(TeamEvent::OrderDone(OrderDone { order })));
+    draft.record(Event::Team(TeamEvent::OrderDone(OrderDone { order, heard })));
     Reply::Recorded
 }
 
+/// Ends what would begin other runs after this one has ended.
+pub(super) fn cancel(draft: &mut Draft) -> Reply {
+    let begins = |order: Order| match order {
+        Order::Begin { .. } => Some((order.key(), None)),
+        Order::Forward { .. } => {
+            Some((order.key(), Some(Heard::Nobody { why: "it was cancelled".to_owned() })))
+        }
+        _ => None,
+    };
+    let mut reply = Reply::Ignored(Ignored::Ended);
+    // The next comment is to be forwarded only when the one before it is done.
+    while let Some((order, heard)) = draft.run.orders().into_iter().find_map(begins) {
+        reply = done(draft, order, heard);
+    }
+    reply
+}
+
+/// Returns the id of a run that an order of `run` begins: a UUIDv7 of the time `at` whose random part
+/// follows from the run and the name of the order, so that beginning it twice begins it once.
+pub fn begun_id(run: RunId, order: &str, at: Time) -> RunId {
+    let whole = Uuid::new_v5(&run.0, order.as_bytes());
+    let mut chance = [0; 10];
+    // Both ends of the hash: its middle holds the version and variant of the UUID.
+    chance[..6].copy_from_slice(&whole.as_bytes()[..6]);
+    chance[6..].copy_from_slice(&whole.as_bytes()[12..]);
+    let moment = u64::try_from(at.0).unwrap_or(0);
+    RunId(Builder::from_unix_timestamp_millis(moment, &chance).into_uuid())
+}
+
 impl OrderDone {
-    pub(super) fn apply(self, run: &mut Run) {
+    pub(super) fn apply(&self, run: &mut Run) {
         let done = &mut run.team.done;
         match self.order {
             OrderKey::Import => done.imported = true,
@@ -172,6 +222,11 @@ impl OrderDone {
                     && known.unwritten == Some(upto)
                 {
                     known.unwritten = None;
+                }
+            }
+            OrderKey::Forward { change, comment } => {
+                if let Some(known) = run.team.changes.get_mut(&change) {
+                    known.forward(comment, self.heard.clone().unwrap_or_default());
                 }
             }
             // They end with events of their own.

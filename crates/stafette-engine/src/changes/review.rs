@@ -127,28 +127,26 @@ impl ChangeSets<'_> {
         };
         let revision = Some(seen);
         let said = TeamInput::DecideChange { change: id, revision, status, by, note };
-        self.accepted(&change, seen, self.engine.record(run, Input::Team(said)).await?).await?;
+        match self.engine.record(run, Input::Team(said)).await? {
+            Reply::Recorded => {}
+            reply => return Err(self.not_taken(&change, seen, reply).await),
+        }
         self.written(run, id).await;
         Ok(self.get(id).await?)
     }
 
-    /// Returns the error that the reply of a run to an input about a set stands for.
-    pub(super) async fn accepted(
-        self,
-        change: &Change,
-        seen: u32,
-        reply: Reply,
-    ) -> Result<(), EngineError> {
-        let id = change.id;
-        match reply {
-            Reply::Recorded => Ok(()),
-            Reply::Ignored(Ignored::Revised) => Err(revised(&self.get(id).await?, seen).into()),
-            Reply::Ignored(Ignored::NotOpen) => {
-                let (status, wanted) = (self.get(id).await?.status, "approved or refused any more");
-                Err(ChangeError::Status { id, status, wanted }.into())
+    /// Returns the error that the reply of a run to an input about a set stands for: the run did not
+    /// take it.
+    pub(super) async fn not_taken(self, change: &Change, seen: u32, reply: Reply) -> EngineError {
+        let (id, now) = (change.id, self.get(change.id).await);
+        match (reply, now) {
+            (_, Err(error)) => error.into(),
+            (Reply::Ignored(Ignored::Revised), Ok(now)) => revised(&now, seen).into(),
+            (Reply::Ignored(Ignored::NotOpen), Ok(Change { status, .. })) => {
+                ChangeError::Status { id, status, wanted: "approved or refused any more" }.into()
             }
             // It is being worked on, or the run has just dropped it to make room.
-            _ => Err(ChangeError::Busy.into()),
+            _ => ChangeError::Busy.into(),
         }
     }
 
@@ -164,22 +162,20 @@ impl ChangeSets<'_> {
             Err(EngineError::NoRun { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        if state.team.changes.get(&change.id).is_some_and(|it| it.revision == change.revision) {
-            return Ok(Some(run));
+        let (id, seen) = (change.id, change.revision);
+        match state.team.changes.get(&id).map(|known| known.revision) {
+            Some(revision) if revision == seen => return Ok(Some(run)),
+            Some(revision) if revision > seen => {
+                return Err(ChangeError::Revised { id, seen, revision }.into());
+            }
+            _ => {}
         }
         let (turn, set) = (None, Box::new(change.proposed()));
-        let reply =
-            self.engine.record(run, Input::Team(TeamInput::ProposeChange { turn, set })).await?;
-        if reply == Reply::Recorded {
-            return Ok(Some(run));
-        }
-        match self.engine.state(run).await?.team.changes.get(&change.id) {
-            None => Ok(None),
-            Some(known) if known.revision > change.revision => {
-                let (id, seen, revision) = (change.id, change.revision, known.revision);
-                Err(ChangeError::Revised { id, seen, revision }.into())
-            }
-            Some(_) => Err(ChangeError::Busy.into()),
+        match self.engine.record(run, Input::Team(TeamInput::ProposeChange { turn, set })).await? {
+            Reply::Recorded => Ok(Some(run)),
+            Reply::Ignored(Ignored::NoRoom) => Ok(None),
+            // It is being worked on, or was just revised.
+            _ => Err(ChangeError::Busy.into()),
         }
     }
 

@@ -9,7 +9,7 @@ use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus};
 use stafette_core::team::change::{ChangeWork, Hand};
 use stafette_core::team::order::{OrderBatch, OrderKey, WorkKey};
 use stafette_core::workflow::own::Own;
-use stafette_core::{Input, TeamInput};
+use stafette_core::{Input, Reply, TeamInput};
 use stafette_store::ReadError;
 use stafette_workspace::changes::{Left, Report};
 use stafette_workspace::{ChangeError, Renewal};
@@ -28,47 +28,33 @@ pub(crate) struct Requests {
     /// Held from reading what people said in a run until it is in the record of its set: a later word
     /// must not be overwritten by an earlier one.
     pub(super) words: Arc<tokio::sync::Mutex<()>>,
-    open: Arc<Mutex<Open>>,
+    open: Arc<Mutex<Vec<Request>>>,
 }
 
-#[derive(Debug, Default)]
-struct Open {
-    /// Requests whose work is not done yet.
-    requests: Vec<Request>,
-    /// Requests whose work is done, and whose runs do not all know that yet.
-    done: Vec<Done>,
-}
-
-/// Sets that a caller wants applied or taken back together.
+/// Sets that are applied or taken back together.
 #[derive(Debug)]
 struct Request {
+    /// The sets whose runs do not know yet what came of them.
     sets: Vec<Ordered>,
     /// True if those that cannot be applied are left, and the others are applied.
     any: bool,
     means: Means,
-    reply: Option<Answer>,
+    /// What came of it; `None` before the work is done.
+    outcome: Option<Result<Outcome, EngineError>>,
+    /// The caller that waits for the outcome, if any.
+    reply: Option<oneshot::Sender<Result<Outcome, EngineError>>>,
 }
 
-/// Tells the caller the outcome of its request.
-type Answer = oneshot::Sender<Result<Outcome, EngineError>>;
-
 /// A set of a request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Ordered {
     id: ChangeId,
     /// The revision that the work is for.
     revision: u32,
     /// The order of its run; `None` when it belongs to no run.
     key: Option<WorkKey>,
-}
-
-/// A request after its work.
-#[derive(Debug)]
-struct Done {
-    /// The orders whose end is not recorded yet, each with the reason if it came to nothing.
-    orders: Vec<(WorkKey, String)>,
-    outcome: Result<Outcome, EngineError>,
-    reply: Option<Answer>,
+    /// The reason, if the work came to nothing.
+    note: String,
 }
 
 /// What the work on a set is done by: the rules and the program of a trusted workflow.
@@ -79,16 +65,10 @@ struct Means {
 }
 
 /// The outcome of a request.
-#[derive(Debug)]
-enum Outcome {
-    Report(Report),
-    Renewal(Renewal),
-}
-
-impl Default for Outcome {
-    fn default() -> Self {
-        Outcome::Report(Report::default())
-    }
+#[derive(Debug, Default)]
+struct Outcome {
+    report: Report,
+    renewal: Option<Renewal>,
 }
 
 /// A set that is to be worked on.
@@ -100,23 +80,16 @@ struct Wanted {
 }
 
 impl Requests {
-    fn open(&self) -> std::sync::MutexGuard<'_, Open> {
+    fn open(&self) -> std::sync::MutexGuard<'_, Vec<Request>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the request that an order belongs to.
     fn take(&self, key: WorkKey) -> Option<Request> {
-        let requests = &mut self.open().requests;
+        let mut requests = self.open();
         let is_it = |request: &Request| request.sets.iter().any(|set| set.key == Some(key));
         let at = requests.iter().position(is_it)?;
         Some(requests.remove(at))
-    }
-
-    /// Takes the request that an order belongs to, if its work is done.
-    fn take_done(&self, key: WorkKey) -> Option<Done> {
-        let all = &mut self.open().done;
-        let at = all.iter().position(|done| done.orders.iter().any(|(it, _)| *it == key))?;
-        Some(all.remove(at))
     }
 }
 
@@ -179,10 +152,9 @@ impl ChangeSets<'_> {
         by: &Hand,
     ) -> Result<Renewal, EngineError> {
         let means = Means { rules: rules.clone(), own: Some(own.clone()) };
-        match self.request(vec![(id, None)], false, ChangeWork::Renew, means, by.clone()).await? {
-            (Outcome::Renewal(renewal), _) => Ok(renewal),
-            (Outcome::Report(_), _) => Err(EngineError::Stopping),
-        }
+        let sets = vec![(id, None)];
+        let outcome = self.request(sets, false, ChangeWork::Renew, means, by.clone()).await?;
+        outcome.renewal.ok_or(EngineError::Stopping)
     }
 
     async fn report_of(
@@ -194,13 +166,7 @@ impl ChangeSets<'_> {
         by: Hand,
     ) -> Result<Report, EngineError> {
         let means = Means { rules, own: None };
-        match self.request(sets, any, work, means, by).await? {
-            (Outcome::Report(mut report), mut left) => {
-                report.left.append(&mut left);
-                Ok(report)
-            }
-            (Outcome::Renewal(_), _) => Err(EngineError::Stopping),
-        }
+        Ok(self.request(sets, any, work, means, by).await?.report)
     }
 
     /// Orders the work and waits for its outcome. It goes on if the caller goes away. A set that
@@ -212,40 +178,40 @@ impl ChangeSets<'_> {
         work: ChangeWork,
         means: Means,
         by: Hand,
-    ) -> Result<(Outcome, Vec<Left>), EngineError> {
+    ) -> Result<Outcome, EngineError> {
         let engine = self.engine.clone();
         to_the_end(async move {
-            let (reply, outcome) = oneshot::channel();
             let turn = engine.requests().turn.lock().await;
-            let (mut sets_ordered, mut left) = (Vec::new(), Vec::new());
+            let (mut ordered, mut left) = (Vec::new(), Vec::new());
             let batch = any.then(Uuid::now_v7);
             for (place, (id, revision)) in (0..).zip(sets) {
                 let batch = batch.map(|id| OrderBatch { id, place });
                 match engine.changes().order_work(id, revision, work, &by, batch).await {
-                    Ok(ordered) => sets_ordered.push(ordered),
+                    Ok(set) => ordered.push(set),
                     Err(error) if !any => return Err(error),
                     Err(error) => left.push(left_out(id, &error)),
                 }
             }
-            if sets_ordered.is_empty() {
-                return Ok((Outcome::default(), left));
-            }
-            let is_ordered = sets_ordered.iter().any(|set| set.key.is_some());
-            let request = Request { sets: sets_ordered, any, means, reply: Some(reply) };
-            if !is_ordered {
+            let is_ordered = ordered.iter().any(|set| set.key.is_some());
+            let mut request = Request { sets: ordered, any, means, outcome: None, reply: None };
+            let mut outcome = if is_ordered {
+                let (reply, outcome) = oneshot::channel();
+                engine.requests().open().push(Request { reply: Some(reply), ..request });
+                drop(turn);
+                crash::point();
+                tokio::select! {
+                    outcome = outcome => outcome.map_err(|_| EngineError::Stopping)??,
+                    // Its order is left for the next process.
+                    () = engine.gives_up() => return Err(EngineError::Stopping),
+                }
+            } else if request.sets.is_empty() {
+                Outcome::default()
+            } else {
                 // No run has an order that would be carried out.
-                let (_, outcome) = engine.changes().perform(&request, work, &by).await?;
-                return Ok((outcome?, left));
-            }
-            engine.requests().open().requests.push(request);
-            drop(turn);
-            crash::point();
-            let outcome = tokio::select! {
-                outcome = outcome => outcome.map_err(|_| EngineError::Stopping)??,
-                // Its order is left for the next process.
-                () = engine.gives_up() => return Err(EngineError::Stopping),
+                engine.changes().perform(&mut request, work, &by).await??
             };
-            Ok((outcome, left))
+            outcome.report.left.append(&mut left);
+            Ok(outcome)
         })
         .await
     }
@@ -265,15 +231,15 @@ impl ChangeSets<'_> {
             return Err(revised(&change, seen).into());
         }
         let Some(run) = self.run_of_set(&change).await? else {
-            return Ok(Ordered { id, revision: seen, key: None });
+            return Ok(Ordered { id, revision: seen, key: None, note: String::new() });
         };
         let (revision, by) = (Some(seen), by.clone());
         let order = TeamInput::OrderChange { change: id, revision, work, by, batch };
-        self.accepted(&change, seen, self.engine.record(run, Input::Team(order)).await?).await?;
-        let state = self.engine.state(run).await?;
-        let known = state.team.changes.get(&id).filter(|known| known.ordered.is_some());
-        let seq = known.ok_or(ChangeError::Busy)?.ordered_at;
-        Ok(Ordered { id, revision: seen, key: Some(WorkKey { run, change: id, seq }) })
+        let reply = self.engine.record(run, Input::Team(order)).await?;
+        let Reply::Ordered { seq } = reply else {
+            return Err(self.not_taken(&change, seen, reply).await);
+        };
+        Ok(Ordered::by(WorkKey { run, change: id, seq }, seen))
     }
 
     /// Carries out an order of a run, together with the others that were requested with it, and has
@@ -287,22 +253,51 @@ impl ChangeSets<'_> {
     ) -> Result<(), EngineError> {
         let requests = self.engine.requests();
         let _turn = requests.turn.lock().await;
-        let done = match (requests.take_done(key), requests.take(key)) {
-            (Some(done), _) => done,
-            // Its caller waits, so nobody has carried it out before.
-            (None, Some(request)) => self.carry_out(request, work, by).await?,
-            (None, None) if !self.is_open(key).await? => return Ok(()),
-            (None, None) if self.is_carried_out(key, work).await? => {
-                let (orders, outcome) = (vec![(key, String::new())], Ok(Outcome::default()));
-                Done { orders, outcome, reply: None }
-            }
-            (None, None) => {
-                let request = self.recovered(key, revision).await?;
-                self.carry_out(request, work, by).await?
-            }
+        let mut request = match requests.take(key) {
+            // Nobody has carried it out before, or its outcome could not be recorded.
+            Some(request) => request,
+            None if !self.is_open(key).await? => return Ok(()),
+            None => self.recovered(key, work, revision).await?,
         };
+        let ended = self.carry_out(&mut request, work, by).await;
+        if ended.is_ok() {
+            // The caller may have gone; what came of it is in the runs.
+            drop(request.reply.zip(request.outcome).map(|(reply, outcome)| reply.send(outcome)));
+        } else if request.reply.is_some() || request.outcome.is_some() {
+            requests.open().push(request);
+        }
+        ended
+    }
+
+    /// Does the work of a request, unless that is done, and has the runs record what came of it. An
+    /// error means that it has to be tried again.
+    async fn carry_out(
+        self,
+        request: &mut Request,
+        work: ChangeWork,
+        by: &Hand,
+    ) -> Result<(), EngineError> {
+        if request.outcome.is_none() {
+            let outcome = self.perform(request, work, by).await?;
+            if let Err(EngineError::Change { source: ChangeError::Busy }) = outcome {
+                // Another process works on the project.
+                return outcome.map(drop);
+            }
+            request.outcome = Some(outcome);
+        }
         crash::point();
-        self.report(done, work, by).await
+        while let Some(set) = request.sets.last() {
+            if let Some(key) = set.key {
+                match self.report_outcome(key, work, by, set.note.clone()).await {
+                    Err(error) if is_damage(&error) => {
+                        tracing::error!(?key, %error, "its run cannot record its outcome");
+                    }
+                    reported => reported?,
+                }
+            }
+            request.sets.pop();
+        }
+        Ok(())
     }
 
     /// True if a run still wants the order carried out.
@@ -326,14 +321,21 @@ impl ChangeSets<'_> {
 
     /// The request for an order that nobody waits for, with those that were ordered together with it
     /// and are still open: the rules are those of its run.
-    async fn recovered(self, key: WorkKey, revision: u32) -> Result<Request, EngineError> {
+    async fn recovered(
+        self,
+        key: WorkKey,
+        work: ChangeWork,
+        revision: u32,
+    ) -> Result<Request, EngineError> {
         let state = self.engine.state(key.run).await?;
         let means = Means { rules: state.workflow.change_rules(), own: state.workflow.own.clone() };
+        let (sets, reply) = (vec![Ordered::by(key, revision)], None);
+        let alone = Request { sets, any: false, means, outcome: None, reply };
+        if self.is_carried_out(key, work).await? {
+            return Ok(Request { outcome: Some(Ok(Outcome::default())), ..alone });
+        }
         let batch = state.team.changes.get(&key.change).and_then(|known| known.batch);
-        let Some(OrderBatch { id: batch, .. }) = batch else {
-            let sets = vec![Ordered { id: key.change, revision, key: Some(key) }];
-            return Ok(Request { sets, any: false, means, reply: None });
-        };
+        let Some(OrderBatch { id: batch, .. }) = batch else { return Ok(alone) };
         let (mut sets, mut runs) = (BTreeMap::new(), self.engine.living());
         runs.retain(|run| run.id == key.run || self.engine.trusts(&run.workflow).is_ok());
         for run in &runs {
@@ -343,70 +345,48 @@ impl ChangeSets<'_> {
                 let key = WorkKey { run: run.id, change: *id, seq: known.ordered_at };
                 // What the earlier process applied is not applied again.
                 if !self.is_carried_out(key, ChangeWork::Apply).await? {
-                    let set = Ordered { id: *id, revision: known.revision, key: Some(key) };
-                    sets.insert(at.place, set);
+                    sets.insert(at.place, Ordered::by(key, known.revision));
                 }
             }
         }
-        let sets = sets.into_values().collect();
-        Ok(Request { sets, any: true, means, reply: None })
+        Ok(Request { sets: sets.into_values().collect(), any: true, ..alone })
     }
 
-    /// Does the work of a request. An error means that it has to be tried again; the caller goes on
-    /// waiting.
-    async fn carry_out(
-        self,
-        request: Request,
-        work: ChangeWork,
-        by: &Hand,
-    ) -> Result<Done, EngineError> {
-        match self.perform(&request, work, by).await {
-            // Another process works on the project.
-            Ok((_, Err(error @ EngineError::Change { source: ChangeError::Busy })))
-            | Err(error) => {
-                if request.reply.is_some() {
-                    self.engine.requests().open().requests.push(request);
-                }
-                Err(error)
-            }
-            Ok((orders, outcome)) => Ok(Done { orders, outcome, reply: request.reply }),
-        }
-    }
-
-    /// Does the work on the project. Returns its orders, each with the reason if it came to nothing,
-    /// and the outcome. An error means that nothing was tried.
+    /// Does the work on the project, and notes why sets were left. The outer error means that nothing
+    /// was tried.
     async fn perform(
         self,
-        request: &Request,
+        request: &mut Request,
         work: ChangeWork,
         by: &Hand,
-    ) -> Result<(Vec<(WorkKey, String)>, Result<Outcome, EngineError>), EngineError> {
+    ) -> Result<Result<Outcome, EngineError>, EngineError> {
         let Request { sets, any, means, .. } = request;
         let (mut wanted, mut left) = (Vec::new(), Vec::new());
-        for set in sets {
+        for set in &*sets {
             match self.wanted(set).await? {
                 Ok(change) => wanted.push(Wanted { change, key: set.key }),
                 Err(error) => left.push((set.id, EngineError::from(error))),
             }
         }
         let outcome = match (wanted.as_slice(), left.pop()) {
-            (_, Some((_, error))) if !any => Err(error),
-            ([one], None) if !any => self.perform_one(one, work, means, by).await,
+            (_, Some((_, error))) if !*any => Err(error),
+            ([one], None) if !*any => self.perform_one(one, work, means, by).await,
             (several, last) => {
                 let left = left.iter().chain(&last).map(|(id, why)| left_out(*id, why)).collect();
                 self.perform_several(several, left, &means.rules, by).await
             }
         };
-        let why = |id: ChangeId| match &outcome {
-            Err(error) => error.to_string(),
-            Ok(Outcome::Renewal(renewal)) => renewal.why.clone(),
-            Ok(Outcome::Report(report)) => {
-                let left = report.left.iter().find(|left| left.id == id);
-                left.map(|left| left.why.clone()).unwrap_or_default()
-            }
-        };
-        let orders = sets.iter().filter_map(|set| Some((set.key?, why(set.id)))).collect();
-        Ok((orders, outcome))
+        for set in sets {
+            set.note = match &outcome {
+                Err(error) => error.to_string(),
+                Ok(Outcome { renewal: Some(renewal), .. }) => renewal.why.clone(),
+                Ok(Outcome { report, .. }) => {
+                    let left = report.left.iter().find(|left| left.id == set.id);
+                    left.map(|left| left.why.clone()).unwrap_or_default()
+                }
+            };
+        }
+        Ok(outcome)
     }
 
     /// Reads a set that is to be worked on, with what people said of it; the inner error is a reason
@@ -446,7 +426,7 @@ impl ChangeSets<'_> {
         let outcome = match work {
             ChangeWork::Renew => {
                 let renewed = self.renew_held(wanted, means.clone()).await;
-                renewed.map(Outcome::Renewal)
+                renewed.map(|it| Outcome { renewal: Some(it), ..Outcome::default() })
             }
             ChangeWork::Apply | ChangeWork::Undo | ChangeWork::UndoWithLater => {
                 let worked = self.with(async move |changes| {
@@ -457,7 +437,8 @@ impl ChangeSets<'_> {
                         _ => changes.apply(id, &rules).await,
                     }
                 });
-                worked.await.map(Outcome::Report).map_err(EngineError::from)
+                let report = worked.await.map_err(EngineError::from);
+                report.map(|report| Outcome { report, renewal: None })
             }
         };
         crash::point();
@@ -495,7 +476,7 @@ impl ChangeSets<'_> {
         }
         let mut report = report?;
         report.left.append(&mut left);
-        Ok(Outcome::Report(report))
+        Ok(Outcome { report, renewal: None })
     }
 
     async fn renew_held(self, wanted: &Wanted, means: Means) -> Result<Renewal, EngineError> {
@@ -509,26 +490,6 @@ impl ChangeSets<'_> {
             let _ = self.engine.send(run, Input::Alert { code, message }).await;
         }
         Ok(renewal)
-    }
-
-    /// Has the runs record what came of a request, and then tells the caller.
-    async fn report(self, mut done: Done, work: ChangeWork, by: &Hand) -> Result<(), EngineError> {
-        while let Some((key, note)) = done.orders.last() {
-            match self.report_outcome(*key, work, by, note.clone()).await {
-                Err(error) if is_damage(&error) => {
-                    tracing::error!(?key, %error, "its run cannot record its outcome");
-                }
-                Err(error) => {
-                    self.engine.requests().open().done.push(done);
-                    return Err(error);
-                }
-                Ok(()) => {}
-            }
-            done.orders.pop();
-        }
-        // The caller may have gone; what came of it is in the runs.
-        drop(done.reply.map(|reply| reply.send(done.outcome)));
-        Ok(())
     }
 
     /// Has the run of a set record that it was taken back by the order of another one.
@@ -574,6 +535,13 @@ impl ChangeSets<'_> {
         };
         crash::point();
         self.engine.record(key.run, outcome).await.map(drop)
+    }
+}
+
+impl Ordered {
+    /// A set with an order of its run.
+    fn by(key: WorkKey, revision: u32) -> Self {
+        Ordered { id: key.change, revision, key: Some(key), note: String::new() }
     }
 }
 

@@ -10,9 +10,6 @@ use crate::record::is_collecting;
 use crate::task::Shown;
 use crate::{Driver, EngineError, Feed, RunView};
 
-/// The number of the latest runs whose short forms can be shortened further.
-const SHORTENED: usize = 1_000;
-
 impl Engine {
     /// A run as it is now, and why it cannot go on at the moment, if it cannot.
     ///
@@ -103,9 +100,6 @@ impl Engine {
             return newest.first().map(|row| row.run).ok_or_else(none);
         };
         let mut found = self.store.find_run(text.to_owned()).await?;
-        found.extend(self.shown_as(text).await?);
-        found.sort_unstable();
-        found.dedup();
         match (found.pop(), found.is_empty()) {
             (Some(run), true) => Ok(run),
             (None, _) => Err(EngineError::NoRun { run: text.to_owned() }),
@@ -114,18 +108,6 @@ impl Engine {
                 Err(EngineError::Ambiguous { text: text.to_owned(), found })
             }
         }
-    }
-
-    /// The latest runs whose short form begins with this text: people shorten what they are shown.
-    async fn shown_as(&self, text: &str) -> Result<Vec<RunId>, EngineError> {
-        let text = text.trim().to_ascii_lowercase();
-        let is_part = (1..8).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_hexdigit());
-        if !is_part {
-            return Ok(Vec::new());
-        }
-        let filter = RunFilter { limit: SHORTENED, ..RunFilter::default() };
-        let runs = self.store.runs(filter).await?.into_iter().map(|row| row.run);
-        Ok(runs.filter(|run| run.short().starts_with(&text)).collect())
     }
 
     /// Everything that happens after `cursor`, in all runs.

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use stafette_core::change::{Author, Change, ChangeRules, ChangeStatus, Proposal};
@@ -11,16 +11,21 @@ use stafette_core::run::create::RunCreated;
 use stafette_core::team::Inheritance;
 use stafette_core::team::change::ChangeWork;
 use stafette_core::team::generation::{Lineage, Plan};
-use stafette_core::team::order::OrderBatch;
+use stafette_core::team::order::{Order, OrderBatch};
 use stafette_core::workflow::generations::GenerationRules;
 use stafette_core::workflow::own::Own;
-use stafette_core::{Fields, Input, RunId, TeamInput, Time, Usd, Workflow};
-use stafette_engine::{ChangeError, Driver, Engine, EngineError, Hand, Heard, Stage};
+use stafette_core::{
+    Fields, HandoffId, Input, Millis, Offer, Run, RunId, TeamInput, Time, TurnOrder, Usd, Workflow,
+};
+use stafette_engine::{
+    Answered, Asked, Beginning, ChangeError, Driver, Engine, EngineError, Gate, Hand, Heard,
+    HookDecision, Interceptor, Looked, Plugins, Stage,
+};
 use stafette_store::{Store, Stored};
 use stafette_workspace::Worktrees;
 
 use crate::flaky::Flaky;
-use crate::runs::{PATIENCE, end, open, start, workflow};
+use crate::runs::{PATIENCE, end, open, settings, start, workflow};
 
 /// A run that has ended.
 async fn ended(engine: &Engine, workflow: Workflow) -> RunId {
@@ -167,14 +172,18 @@ async fn b_18_a_set_that_was_revised_since_it_was_ordered_is_left_and_the_others
 
 /// A run with a change that is ready, which hands over to the next generation of its team.
 async fn generation(engine: &Engine, folder: &Path, name: &str) -> (RunId, RunId) {
+    paused(engine, folder, name, GenerationRules::default().pause).await
+}
+
+/// One that waits for so long before the next one begins.
+async fn paused(engine: &Engine, folder: &Path, name: &str, pause: Millis) -> (RunId, RunId) {
     let wait = format!("cat >/dev/null; while [ ! -e {name} ]; do sleep 0.01; done");
     let workflow = workflow(&wait);
-    let rules = GenerationRules::default();
     let plan = Plan {
         max_runs: 2,
         max_cost: Usd(1_000_000_000),
         check_in_every: 0,
-        pause: rules.pause,
+        pause,
         budget: workflow.budget.clone(),
         first: 1,
         spent: Usd(0),
@@ -331,24 +340,193 @@ async fn b_01_an_outcome_that_cannot_be_collected_for_a_moment_is_collected_late
 #[tokio::test]
 async fn s4_06_a_word_is_not_left_for_a_generation_that_was_cancelled() {
     let folder = tempfile::tempdir().expect("a folder");
-    let engine = open(&Flaky::new(), folder.path()).await;
+    let trusted = Arc::new(Trusted::default());
+    let engine = trusted.open(&Flaky::new(), folder.path()).await;
     let (run, _) = generation(&engine, folder.path(), "first").await;
     let cancel = Input::Cancel { by: "ann".into(), why: "enough".into() };
     engine.send(run, cancel).await.expect("cancelled");
-    let sets = engine.changes().with(async |changes| changes.list()).await.expect("sets");
-    let id = sets[0].id;
-    // As if its agent had proposed it.
-    let record = folder.path().join(format!(".state/changes/sets/{id}.json"));
-    let text = std::fs::read_to_string(&record).expect("a record");
-    let mut set: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    set["author"]["agent"] = json!("a");
-    std::fs::write(&record, set.to_string()).expect("written");
-    let said = engine.changes().comment(id, "ann".into(), None, "why?".into(), None).await;
+    let id = by_its_agent(&engine, run).await.id;
+    trusted.set(None);
+    let said = engine.changes().comment(id, "ann".into(), None, "why?".into()).await;
     assert!(matches!(said, Err(EngineError::NobodyHears { .. })), "{said:?}");
-    let again = Some(workflow("cat >/dev/null"));
-    let said = engine.changes().comment(id, "ann".into(), None, "why?".into(), again).await;
+    assert_eq!(log(&engine, run, "change_commented").await.len(), 0, "it is not swallowed");
+    trusted.set(Some(workflow("cat >/dev/null")));
+    let said = engine.changes().comment(id, "ann".into(), None, "why?".into()).await;
     let (_, heard) = said.expect("heard");
     assert!(matches!(heard, Heard::Revision { .. }), "{heard:?}");
+    engine.stop().await;
+}
+
+/// A gate of a project whose workflow is trusted while there is one.
+#[derive(Debug, Default)]
+struct Trusted(Mutex<Option<Workflow>>);
+
+impl Trusted {
+    fn set(&self, workflow: Option<Workflow>) {
+        *self.0.lock().expect("a lock") = workflow;
+    }
+
+    /// An engine that is asked by this gate.
+    async fn open(self: &Arc<Self>, store: &Flaky, folder: &Path) -> Engine {
+        let plugins = Plugins { gate: Some(self.clone()), ..Plugins::default() };
+        let engine = Engine::open(Arc::new(store.clone()), settings(folder), plugins).await;
+        let engine = engine.expect("opens");
+        engine.release();
+        engine
+    }
+}
+
+impl Gate for Trusted {
+    fn workflow(&self) -> Result<Workflow, String> {
+        self.0.lock().expect("a lock").clone().ok_or_else(|| "nobody has allowed it".to_owned())
+    }
+
+    fn begins(&self, _: &Workflow) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn minds(&self, _: &Run) -> bool {
+        false
+    }
+
+    fn offer<'a>(&'a self, _: &'a Run, _: Option<HandoffId>, offer: Offer) -> Looked<'a, Offer> {
+        Box::pin(async { offer })
+    }
+
+    fn answer<'a>(&'a self, _: &'a Run, _: Answered<'a>) -> Looked<'a, Result<Fields, String>> {
+        Box::pin(async { Ok(Fields::new()) })
+    }
+}
+
+/// A set of a run that its agent has proposed.
+async fn by_its_agent(engine: &Engine, run: RunId) -> Change {
+    let edit = json!({ "file": "one", "action": "create", "content": "1" });
+    let changes = vec![serde_json::from_value(edit).expect("an edit")];
+    let agent = Some("a".parse().expect("a name"));
+    let author = Author { run: Some(run), agent, ..Author::default() };
+    let proposal = Proposal { changes, author, reason: "new".into(), ..Proposal::default() };
+    engine.changes().propose_aside(proposal, rules()).await.expect("a set")
+}
+
+/// The runs that begin with a comment.
+async fn revisions(store: &Flaky) -> Vec<RunId> {
+    let all = stafette_store::RunFilter { limit: 100, ..stafette_store::RunFilter::default() };
+    let rows = store.runs(all).await.expect("a store");
+    rows.iter().filter(|row| row.title.starts_with("Revise")).map(|row| row.run).collect()
+}
+
+/// Kills everything of this process at its so many-th crash point, and all that comes to one later.
+fn dies_at(place: usize) -> Arc<AtomicBool> {
+    let (mut left, died) = (place, Arc::new(AtomicBool::new(false)));
+    let has_died = died.clone();
+    stafette_engine::crash::simulate(move || {
+        if left == 0 {
+            has_died.store(true, Ordering::SeqCst);
+            panic!("this is the crash");
+        }
+        left -= 1;
+    });
+    died
+}
+
+#[tokio::test]
+async fn b_01_a_comment_after_the_end_of_its_run_is_revised_once_wherever_the_daemon_is_killed() {
+    let mut cut_off = 0;
+    for place in 0.. {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (store, trusted) = (Flaky::new(), Arc::new(Trusted::default()));
+        trusted.set(Some(workflow("cat >/dev/null")));
+        let engine = trusted.open(&store, folder.path()).await;
+        let run = ended(&engine, workflow("cat >/dev/null")).await;
+        let set = by_its_agent(&engine, run).await;
+        let (caller, id) = (engine.clone(), set.id);
+        let died = dies_at(place);
+        let mut said = tokio::spawn(async move {
+            caller.changes().comment(id, "ann".into(), None, "why?".into()).await
+        });
+        let is_answered = async {
+            while !said.is_finished() && !died.load(Ordering::SeqCst) {
+                tokio::task::yield_now().await;
+            }
+            // A crash leaves nobody to be answered.
+            match died.load(Ordering::SeqCst) {
+                true => None,
+                false => Some((&mut said).await.expect("no panic").expect("heard").1),
+            }
+        };
+        let heard = in_time(&format!("the end at place {place}"), is_answered).await;
+        said.abort();
+        engine.stop().await;
+        stafette_engine::crash::simulate(|| {});
+
+        // Meanwhile nothing is trusted: it waits, and says why.
+        trusted.set(None);
+        let next = trusted.open(&store, folder.path()).await;
+        let recorded = log(&next, run, "change_commented").await.len();
+        if recorded == 1 && revisions(&store).await.is_empty() {
+            let why = async {
+                loop {
+                    if let Some(why) = next.view(run).await.expect("a run").1 {
+                        return why;
+                    }
+                    tokio::task::yield_now().await;
+                }
+            };
+            let why = in_time(&format!("the reason at place {place}"), why).await;
+            assert!(why.contains("forwarding a comment on c1 is tried again"), "{why}");
+            assert!(why.contains("nobody has allowed it"), "{why}");
+        }
+        trusted.set(Some(workflow("cat >/dev/null")));
+        let is_forwarded = async {
+            while !next.state(run).await.expect("a run").orders().is_empty() {
+                tokio::task::yield_now().await;
+            }
+        };
+        in_time(&format!("the comment at place {place}"), is_forwarded).await;
+        let revisions = revisions(&store).await;
+        assert_eq!(revisions.len(), recorded, "place {place}: it begins one run");
+        cut_off += usize::from(recorded == 1 && heard.is_none());
+        if let Some(revision) = revisions.first() {
+            let sets = next.changes().with(async |changes| changes.list()).await.expect("sets");
+            assert_eq!(sets[0].author.run, Some(*revision), "place {place}: it has the set");
+            let begun = log(&next, *revision, "run_created").await;
+            assert_eq!(begun[0]["inputs"]["comments"][0]["text"], "why?", "place {place}");
+            let again = log(&next, *revision, "change_commented").await.len();
+            assert_eq!(again, 0, "place {place}: it is said once");
+        }
+        next.stop().await;
+        if let Some(heard) = heard {
+            assert_eq!(heard, Heard::Revision { run: revisions[0] });
+            break;
+        }
+    }
+    assert!(cut_off > 3, "it was killed {cut_off} times between the record and the end");
+}
+
+#[tokio::test]
+async fn s4_06_two_comments_at_the_same_moment_are_heard_in_one_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, trusted) = (Flaky::new(), Arc::new(Trusted::default()));
+    trusted.set(Some(workflow("cat >/dev/null")));
+    let engine = trusted.open(&store, folder.path()).await;
+    let run = ended(&engine, workflow("cat >/dev/null")).await;
+    let id = by_its_agent(&engine, run).await.id;
+    trusted.set(Some(workflow("cat >/dev/null; while [ ! -e go ]; do sleep 0.01; done")));
+    let say = |text: &'static str| {
+        let engine = engine.clone();
+        tokio::spawn(async move {
+            engine.changes().comment(id, "ann".into(), None, text.to_owned()).await
+        })
+    };
+    let (one, two) = (say("one"), say("two"));
+    for said in [one, two] {
+        let (_, heard) = in_time("both", said).await.expect("no panic").expect("heard");
+        assert!(matches!(heard, Heard::Revision { .. } | Heard::Agent { .. }), "{heard:?}");
+    }
+    assert_eq!(revisions(&store).await.len(), 1);
+    let sets = engine.changes().with(async |changes| changes.list()).await.expect("sets");
+    assert_eq!(sets[0].comments.len(), 2, "{sets:?}");
+    engine.stop().await;
 }
 
 /// Ends some work at its first crash point, as a power cut would.
@@ -394,4 +572,77 @@ async fn b_01_a_set_that_a_crash_kept_from_its_run_is_given_to_it_by_the_next_pr
         assert_eq!(log(&engine, run, "change_proposed").await.len(), 1, "once");
         engine.stop().await;
     }
+}
+
+#[tokio::test]
+async fn s4_06_a_comment_between_two_generations_is_one_note_wherever_the_daemon_is_killed() {
+    let mut cut_off = 0;
+    for place in 0.. {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Flaky::new();
+        let engine = open(&store, folder.path()).await;
+        let (run, _) = paused(&engine, folder.path(), "first", Millis::seconds(3600)).await;
+        let (caller, id) = (engine.clone(), by_its_agent(&engine, run).await.id);
+        let died = dies_at(place);
+        let said = tokio::spawn(async move {
+            caller.changes().comment(id, "ann".into(), None, "why?".into()).await
+        });
+        until("an end", || said.is_finished() || died.load(Ordering::SeqCst)).await;
+        said.abort();
+        engine.stop().await;
+        stafette_engine::crash::simulate(|| {});
+
+        let next = open(&store, folder.path()).await;
+        let recorded = log(&next, run, "change_commented").await.len();
+        let is_open = |order: &Order| matches!(order, Order::Forward { .. });
+        let is_forwarded = async {
+            while next.state(run).await.expect("a run").orders().iter().any(is_open) {
+                tokio::task::yield_now().await;
+            }
+        };
+        in_time(&format!("the comment at place {place}"), is_forwarded).await;
+        let notes = log(&next, run, "note_left").await;
+        assert_eq!(notes.len(), recorded, "place {place}: {notes:?}");
+        next.stop().await;
+        if !died.load(Ordering::SeqCst) {
+            break;
+        }
+        cut_off += recorded;
+    }
+    assert!(cut_off > 3, "it was killed {cut_off} times between the record and the end");
+}
+
+/// Lets everything begin, and has something to say of it.
+#[derive(Debug)]
+struct Warns;
+
+impl Interceptor for Warns {
+    fn before_run<'a>(&'a self, _: Beginning<'a>) -> Asked<'a> {
+        let alerts = vec!["it is late".to_owned()];
+        Box::pin(async { HookDecision { refusal: None, alerts } })
+    }
+
+    fn before_turn<'a>(&'a self, _: &'a Workflow, _: &'a TurnOrder, _: &'a Path) -> Asked<'a> {
+        Box::pin(async { HookDecision::default() })
+    }
+}
+
+#[tokio::test]
+async fn b_01_what_a_hook_has_to_say_of_a_run_is_stored_with_its_beginning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Flaky::new();
+    let plugins = Plugins { interceptor: Some(Arc::new(Warns)), ..Plugins::default() };
+    let engine = Engine::open(Arc::new(store.clone()), settings(folder.path()), plugins).await;
+    let (engine, caller) = engine.map(|engine| (engine.clone(), engine)).expect("opens");
+    killed_at_its_first_point(async move {
+        start(&caller, workflow("cat >/dev/null")).await.expect("a run");
+    })
+    .await;
+    engine.stop().await;
+    let engine = open(&store, folder.path()).await;
+    let runs = engine.runs(10).await.expect("runs");
+    assert_eq!(end(&engine, runs[0].run).await, "succeeded");
+    let alerts = log(&engine, runs[0].run, "alert_raised").await;
+    assert_eq!(alerts.len(), 1, "{alerts:?}");
+    assert!(alerts[0]["message"].as_str().expect("a text").contains("it is late"), "{alerts:?}");
 }

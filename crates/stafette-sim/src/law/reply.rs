@@ -165,6 +165,10 @@ impl Round<'_> {
                 Reply::Recorded | Reply::Late | Reply::Ignored(_),
             )
             | (
+                Input::Team(TeamInput::CommentChange { .. } | TeamInput::OrderChange { .. }),
+                Reply::Ordered { .. },
+            )
+            | (
                 Input::Team(TeamInput::CommentChange { .. })
                 | Input::Team(TeamInput::DecideChange { .. })
                 | Input::Team(TeamInput::OrderDone { .. })

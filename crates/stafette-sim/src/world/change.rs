@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use stafette_core::change::{Author, Change, ChangeId, ChangeStatus};
-use stafette_core::team::change::{ChangeWork, Hand};
+use stafette_core::team::change::{ChangeWork, Hand, Heard};
 use stafette_core::team::order::{Order, OrderKey};
 use stafette_core::{Input, Millis, Run, RunId, TeamInput, TurnKey};
 use stafette_store::AppendError;
@@ -136,7 +136,11 @@ impl World {
                 if let Some(known) = state.team.changes.get(change) {
                     self.sets.write(*change, known);
                 }
-                Input::Team(TeamInput::OrderDone { order })
+                Input::Team(TeamInput::OrderDone { order, heard: None })
+            }
+            Order::Forward { .. } => {
+                let (order, heard) = (order.key(), Some(Heard::default()));
+                Input::Team(TeamInput::OrderDone { order, heard })
             }
             Order::Change { key, work, revision, by } => {
                 let id = key.change;

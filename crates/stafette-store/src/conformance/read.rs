@@ -175,7 +175,7 @@ pub async fn runs_are_listed_the_newest_first(store: Arc<dyn Store>) {
     assert_eq!(page(None, 77).await, [], "nothing comes after a run that is not there");
 }
 
-/// A person types the last eight digits, or copies the first ones.
+/// A person types the last eight digits or some of them, or copies the first ones of the id.
 pub async fn a_run_is_found_by_its_first_or_last_digits(store: Arc<dyn Store>) {
     for n in [0xa1, 0xb1, 0xa2] {
         keep(&*store, Story::new(n).tell(&["run_created"])).await;
@@ -192,10 +192,18 @@ pub async fn a_run_is_found_by_its_first_or_last_digits(store: Arc<dyn Store>) {
     for nonsense in ["", "-", "zz", "%", "c3", "0198c0de-1234-7abc-8def-0123456789abc"] {
         assert_eq!(find(nonsense).await, [], "{nonsense}");
     }
+    // People shorten what they are shown: the last eight digits.
+    for n in [0xabcd_0001, 0x1_abcd] {
+        keep(&*store, Story::new(n).tell(&["run_created"])).await;
+    }
+    assert_eq!(find("ABCD00").await, [run(0xabcd_0001)]);
+    assert_eq!(find("abcd").await, [0xabcd_0001, 0x1_abcd].map(run), "both are meant");
+    assert_eq!(find("bcd0").await, [], "in the middle of a name");
     for n in 0x100..0x100 + 2 * FIND_LIMIT as u64 {
         keep(&*store, Story::new(n).tell(&["run_created"])).await;
     }
     assert_eq!(find("0000").await.len(), FIND_LIMIT);
+    assert_eq!(find("abcd00").await, [run(0xabcd_0001)], "however many are newer");
 }
 
 /// After a restart, unfinished runs are resumed in the order in which they began.

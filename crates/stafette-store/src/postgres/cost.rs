@@ -111,6 +111,14 @@ async fn costs(server: &Shared, runs: u64) -> Vec<(&'static str, u64)> {
             }),
         ),
         (
+            "find_run by a part",
+            Box::new(|link| {
+                Box::pin(
+                    async move { Ok(query::find_run(link, &id.short()[..7]).await?.len().min(1)) },
+                )
+            }),
+        ),
+        (
             "handoffs",
             Box::new(|link| {
                 Box::pin(async move { Ok(query::handoffs(link, id).await?.len() - 1) })

@@ -209,6 +209,8 @@ pub(super) async fn find_run(link: &mut Link, typed: &str) -> Result<Vec<RunId>,
     const BEGINS: &str =
         "SELECT run FROM runs WHERE run BETWEEN $1 AND $2 ORDER BY run DESC LIMIT $3";
     const ENDS: &str = "SELECT run FROM runs WHERE tail BETWEEN $1 AND $2 LIMIT $3";
+    const SHORT: &str =
+        "SELECT run FROM runs WHERE substr(uuid_send(run), 13) BETWEEN $1 AND $2 LIMIT $3";
     let Some(digits) = digits::typed(typed) else {
         return Ok(Vec::new());
     };
@@ -218,6 +220,10 @@ pub(super) async fn find_run(link: &mut Link, typed: &str) -> Result<Vec<RunId>,
         let (low, high) = digits::range(digits);
         let (low, high) = (Uuid::from_bytes(low), Uuid::from_bytes(high));
         found.extend(all(&link.ask(sql, &[&low, &high, &count(FIND_LIMIT)]).await?, id)?);
+    }
+    if let Some((low, high)) = digits::short_range(&digits) {
+        let (low, high) = (low.as_slice(), high.as_slice());
+        found.extend(all(&link.ask(SHORT, &[&low, &high, &count(FIND_LIMIT)]).await?, id)?);
     }
     Ok(found.into_iter().rev().take(FIND_LIMIT).collect())
 }

@@ -86,6 +86,10 @@ fn costs(runs: u64) -> Vec<(&'static str, u64)> {
         ),
         ("runs by status", Box::new(|conn| Ok(query::runs(conn, &named(Some("running")))?.len()))),
         ("find_run", Box::new(|conn| Ok(query::find_run(conn, &id.short())?.len()))),
+        (
+            "find_run by a part",
+            Box::new(|conn| Ok(query::find_run(conn, &id.short()[..7])?.len().min(1))),
+        ),
         ("handoffs", Box::new(|conn| Ok(query::handoffs(conn, id)?.len() - 1))),
         ("handoff", Box::new(|conn| Ok(query::handoff(conn, id, HandoffId(1))?.iter().len()))),
         ("questions", Box::new(|conn| Ok(query::questions(conn)?.len()))),

@@ -147,7 +147,11 @@ pub(super) fn find_run(conn: &Connection, text: &str) -> rusqlite::Result<Vec<Ru
     let (low, high) = digits::range(&digits.chars().rev().collect::<String>());
     let sql = "SELECT run FROM runs WHERE tail BETWEEN ?1 AND ?2 LIMIT ?3";
     let ends = all(conn, sql, params![low, high, limit], |row| id(row, 0))?;
-    let found: BTreeSet<_> = begins.into_iter().chain(ends).collect();
+    let mut found: BTreeSet<_> = begins.into_iter().chain(ends).collect();
+    if let Some((low, high)) = digits::short_range(&digits) {
+        let sql = "SELECT run FROM runs WHERE substr(run, 13) BETWEEN ?1 AND ?2 LIMIT ?3";
+        found.extend(all(conn, sql, params![low, high, limit], |row| id(row, 0))?);
+    }
     Ok(found.into_iter().rev().take(FIND_LIMIT).collect())
 }
 

@@ -280,7 +280,10 @@ async fn b_01_events_of_older_versions_count_as_unchecked() {
     let tables = ["events", "runs", "handoffs", "snapshots", "locks", "lock_entries", "lock_book"];
     let sql = tables.map(|table| format!("ALTER TABLE {table} DROP COLUMN sum;")).concat();
     Connection::open(&path)
-        .and_then(|conn| conn.execute_batch(&format!("{sql} PRAGMA user_version = 2;")))
+        .and_then(|conn| {
+            let sql = format!("{sql} DROP INDEX runs_by_short; PRAGMA user_version = 2;");
+            conn.execute_batch(&sql)
+        })
         .expect("an older store");
     let store = open(&path);
     let health = store.check().await.expect("readable");

@@ -84,7 +84,8 @@ async fn s5_04_a_store_from_before_there_were_locks_gets_an_empty_book() {
     let sums = ["events", "runs", "handoffs", "snapshots"]
         .map(|table| format!("ALTER TABLE {table} DROP COLUMN sum;"))
         .concat();
-    let tables = "DROP TABLE lock_book; DROP TABLE locks; DROP TABLE lock_entries;";
+    let tables = "DROP TABLE lock_book; DROP TABLE locks; DROP TABLE lock_entries; \
+                  DROP INDEX runs_by_short;";
     old.execute_batch(&format!("{sums}{tables}"))
         .and_then(|()| old.pragma_update(None, "user_version", 1))
         .expect("as it was");

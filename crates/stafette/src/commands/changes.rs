@@ -58,6 +58,10 @@ pub(crate) async fn run(context: &Context, arguments: cli::Changes) -> Result<Ex
                     "its run is over, so {agent} revises it in a run of its own: stafette log {}",
                     run("run")
                 ),
+                Some("later") => format!(
+                    "recorded; {agent} hears it as soon as that is possible: stafette status {}",
+                    run("run")
+                ),
                 _ => "kept with the change".to_owned(),
             };
             tell(context, &answer, &said)

@@ -266,6 +266,13 @@ fn changes(leg: &Value) -> Vec<String> {
                 format!("{}: {}", comment["by"].as_str().unwrap_or_default(), short(text, 40))
             }
             "change_returned" => "sent back".to_owned(),
+            "order_done" if event["order"] == "forward" => {
+                match event["heard"]["by"].as_str().unwrap_or_default() {
+                    "revision" => "revised in a run of its own".to_owned(),
+                    "nobody" => "heard by nobody".to_owned(),
+                    _ => "forwarded".to_owned(),
+                }
+            }
             "change_settled" => match word("note") {
                 note if note.is_empty() => word("status") + &by,
                 note => format!("{}{by} ({})", word("status"), short(&note, 60)),

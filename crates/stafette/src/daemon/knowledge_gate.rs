@@ -47,6 +47,10 @@ impl Gate for KnowledgeGate {
         self.trusted.holds(workflow)
     }
 
+    fn workflow(&self) -> Result<Workflow, String> {
+        (self.read)().map_err(|problem| problem.title)
+    }
+
     fn trusts_command(
         &self,
         workflow: &Workflow,

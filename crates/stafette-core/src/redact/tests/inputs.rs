@@ -14,7 +14,7 @@ use crate::run::create::RunCreated;
 use crate::run::message::Way;
 use crate::run::session::SessionState;
 use crate::run::tell::TurnReport;
-use crate::team::change::{ChangeWork, FileNote, Hand, ProposedSet};
+use crate::team::change::{ChangeWork, FileNote, Hand, Heard, ProposedSet};
 use crate::team::council::vote::{Stance, Vote};
 use crate::team::council::{Decision, Dissent, Verdict};
 use crate::team::generation::hand_over::GenerationHandedOver;
@@ -232,7 +232,11 @@ fn inputs() -> Vec<Input> {
             by: by(),
             note: text(),
         }),
-        Input::Team(TeamInput::OrderDone { order: OrderKey::Collect }),
+        Input::Team(TeamInput::OrderDone { order: OrderKey::Collect, heard: None }),
+        Input::Team(TeamInput::OrderDone {
+            order: OrderKey::Forward { change, comment: 1 },
+            heard: Some(Heard::Nobody { why: text() }),
+        }),
         Input::Postpone { handoff, until: Time(1), why: text() },
         Input::Alert { code: text(), message: text() },
         Input::Send { to: agent(), from: Party::Human, by: by(), text: text() },
@@ -398,7 +402,7 @@ const NAMES: &[&str] = &[
 ];
 
 /// Parties and stances, in any field.
-const WORDS: [&str; 6] = ["m1", "stop", "human", "orchestrator", "agree", "ann"];
+const WORDS: [&str; 7] = ["m1", "nobody", "stop", "human", "orchestrator", "agree", "ann"];
 
 /// Collects every text in a value, with the name of its field.
 fn texts(name: &str, value: &Value, found: &mut Vec<(String, String)>) {

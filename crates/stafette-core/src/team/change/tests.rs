@@ -1,7 +1,7 @@
 use super::*;
-use crate::Status;
 use crate::run::story::{RELAY, Story, h, pass};
 use crate::team::order::OrderKey;
+use crate::{Input, Status};
 
 const C1: ChangeId = ChangeId(1);
 
@@ -209,7 +209,8 @@ fn b_01_an_order_is_open_until_its_outcome_is_recorded_also_after_the_end_and_on
     proposes(&mut story, h(1), set(1, false));
     story.done(h(1));
     assert!(story.run.is_settled());
-    assert_eq!(wants(&mut story, ChangeWork::Apply), Reply::Recorded);
+    let seq = story.run.seq + 1;
+    assert_eq!(wants(&mut story, ChangeWork::Apply), Reply::Ordered { seq });
     let order = WorkKey { run: story.run.id, change: C1, seq: story.run.seq };
     assert_eq!(open(&story), [OrderKey::Change(order)]);
     assert!(!story.run.is_settled(), "the next process finds it");
@@ -231,9 +232,9 @@ fn b_21_a_decision_counts_for_the_revision_that_was_seen() {
     assert_eq!(decides(&mut story, Some(2), ChangeStatus::Approved), Reply::Recorded);
     let note = OrderKey::Note { change: C1, upto: story.run.seq - 1 };
     assert_eq!((status(&story), open(&story)), (ChangeStatus::Approved, vec![note]));
-    story.input(crate::TeamInput::OrderDone { order: note });
+    story.input(crate::TeamInput::OrderDone { order: note, heard: None });
     assert_eq!(open(&story), [], "it is in the record of the set");
-    let again = story.reply(crate::TeamInput::OrderDone { order: note });
+    let again = story.reply(crate::TeamInput::OrderDone { order: note, heard: None });
     assert_eq!(again, Reply::Ignored(Ignored::Unchanged));
 }
 
@@ -244,6 +245,43 @@ fn b_08_the_outcome_of_worktrees_is_collected_once_after_the_end() {
     assert_eq!(open(&story), []);
     story.done(h(1));
     assert_eq!((open(&story), story.run.is_settled()), (vec![OrderKey::Collect], false));
-    story.input(crate::TeamInput::OrderDone { order: OrderKey::Collect });
+    story.input(crate::TeamInput::OrderDone { order: OrderKey::Collect, heard: None });
     assert!(story.run.is_settled());
+}
+
+#[test]
+fn s4_06_a_comment_after_the_end_is_forwarded_and_the_next_one_after_it() {
+    let mut story = Story::new(RELAY);
+    story.accept(h(1));
+    proposes(&mut story, h(1), set(1, false));
+    story.done(h(1));
+    assert!(story.run.is_settled());
+    let notes = |story: &mut Story| {
+        let upto = story.run.team.changes[&C1].unwritten.expect("words");
+        let order = OrderKey::Note { change: C1, upto };
+        story.input(crate::TeamInput::OrderDone { order, heard: None });
+    };
+    says(&mut story, "shorter");
+    let first = story.run.seq;
+    says(&mut story, "longer");
+    let second = story.run.seq;
+    notes(&mut story);
+    let forward = |comment| OrderKey::Forward { change: C1, comment };
+    assert_eq!(open(&story), [forward(first)], "one after the other");
+    says(&mut story, "shorter");
+    assert_eq!(story.run.seq, second + 1, "said again, it is there once");
+    let heard = Some(Heard::Revision { run: story.run.id });
+    story.input(crate::TeamInput::OrderDone { order: forward(first), heard: heard.clone() });
+    let known = &story.run.team.changes[&C1];
+    assert_eq!(known.forwarded_to(first).cloned(), heard);
+    assert_eq!(known.forwarded_to(second), None);
+    assert_eq!(open(&story), [forward(second)]);
+    assert!(!story.run.is_settled(), "the next process finds it");
+    story.input(Input::Cancel { by: "ann".into(), why: String::new() });
+    assert!(story.run.is_settled());
+    wants(&mut story, ChangeWork::Apply);
+    settled(&mut story, ChangeStatus::Validated);
+    says(&mut story, "it is in");
+    notes(&mut story);
+    assert!(story.run.is_settled(), "what the project has is talked about, no more");
 }

@@ -82,6 +82,7 @@ pub(super) fn question(options: &[&str]) -> Asked {
         ignored: Vec::new(),
         unconfirmed: None,
         gathered: Vec::new(),
+        answered_by: None,
         deadline: None,
         cools: false,
         constraints: stafette_core::handoff::Constraints::default(),
