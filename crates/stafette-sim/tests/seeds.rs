@@ -216,7 +216,7 @@ fn b_18_replies_that_are_mixed_up_are_caught() {
 
 #[test]
 fn b_02_answers_that_are_merged_unmeasured_are_caught() {
-    assert_eq!(caught(Sabotage::MergeUnmeasured).law, "inputs and answers are of bounded size");
+    caught_by(Sabotage::MergeUnmeasured, "inputs and answers are of bounded size");
 }
 
 /// A broken kernel breaks the law that is about what it does wrong.
