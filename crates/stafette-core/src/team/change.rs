@@ -119,6 +119,7 @@ pub struct ChangeCommented {
 /// The receiver of a comment on a set.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "by", rename_all = "snake_case")]
+#[schemars(rename = "CommentReceiver")]
 pub enum Heard {
     /// No agent: the comment stays with the set, which no agent made, or which is applied already.
     Nobody {
