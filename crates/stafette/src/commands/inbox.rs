@@ -53,7 +53,7 @@ pub(crate) fn show(output: Output, row: &Value) {
         .map(|option| short(option, OPTION))
         .collect();
     let example = match (options.first(), text("/handoff/offer/question/answer_with")) {
-        (Some(first), _) => first.clone(),
+        (Some(first), _) => in_shell(first),
         // A single text is the whole answer.
         (None, with) if with.is_empty() || is_one_text(&with) => "\"…\"".to_owned(),
         (None, with) => with,
@@ -69,6 +69,12 @@ pub(crate) fn show(output: Output, row: &Value) {
         output.line(format!("     options: {}", options.join(" · ")));
     }
     output.line(format!("     answer:  stafette answer {}:{id} {example}", tail(&run)));
+}
+
+/// Writes an agent's option so that a shell reads it as one word, and the command as no option.
+fn in_shell(option: &str) -> String {
+    let word = stafette_core::power::word(option);
+    if option.starts_with('-') { format!("-- {word}") } else { word }
 }
 
 fn is_one_text(with: &str) -> bool {
