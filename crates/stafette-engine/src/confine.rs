@@ -7,13 +7,14 @@
 //! what steers git, agents and other programs of the user cannot be changed.
 
 use std::ffi::OsString;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use stafette_agents::profile::{Profile, config_file, on_path};
 use stafette_agents::{Confined, Job};
-use stafette_core::RunId;
 use stafette_core::change::{AUTOMATION, is_integration, is_lever, is_starter};
 use stafette_core::workflow::{PermissionLevel, Sandbox};
+use stafette_core::{RunId, Workflow};
 use stafette_sandbox::{Mode, Places, Policy, Prepared, SandboxError, find_bubblewrap, prepare};
 use stafette_workspace::Worktree;
 
@@ -21,6 +22,19 @@ use crate::engine::Settings;
 
 /// The folders of agents' settings that an agent must not make either.
 const RESERVED: [&str; 4] = [".claude", ".codex", ".gemini", ".stafette"];
+
+/// The files and folders of the project that are a workflow's own, relative to it.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnPaths {
+    parts: Vec<String>,
+    intake: Option<String>,
+}
+
+impl OwnPaths {
+    pub(crate) fn of(workflow: &Workflow) -> Self {
+        OwnPaths { parts: workflow.parts(), intake: workflow.intake_folder() }
+    }
+}
 
 /// A sandbox that is ready for an agent.
 #[derive(Clone, Debug)]
@@ -55,12 +69,12 @@ impl Confinement {
 }
 
 /// Prepares the sandbox of a job, if its agent has one. It reads files and programs, so it may take
-/// a moment. `parts` are the files that are part of the workflow.
+/// a moment. `own` are the files and folders of the project that are the workflow's own.
 pub(crate) fn confine(
     settings: &Settings,
     job: &Job,
     worktree: Option<&Worktree>,
-    parts: &[String],
+    own: &OwnPaths,
 ) -> Result<Option<(Confined, Confinement)>, SandboxError> {
     let mode = match job.agent.sandbox {
         Sandbox::Off => return Ok(None),
@@ -70,8 +84,8 @@ pub(crate) fn confine(
         Sandbox::Strict => Mode::Strict,
     };
     let home = home();
-    let own = format!("{}-{}", job.order.key.run, job.order.agent);
-    let scratch = settings.scratch.join("sandbox").join(&own);
+    let name = format!("{}-{}", job.order.key.run, job.order.agent);
+    let scratch = settings.scratch.join("sandbox").join(&name);
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| SandboxError::Spec { path, source }
@@ -85,14 +99,14 @@ pub(crate) fn confine(
         git_common: worktree.map(|worktree| worktree.git_common().to_owned()),
         branch: worktree.map(|worktree| worktree.branch.clone()),
         lent: worktree.map(Worktree::lent),
-        temp: temporary(&home).join(&own),
+        temp: temporary(&home).join(&name),
         state,
         sockets: vec![settings.socket.clone()],
         pinned: match worktree {
             Some(worktree) => {
                 [&worktree.path, &job.folder].into_iter().flat_map(|it| levers(it)).collect()
             }
-            None => levers(&job.folder).into_iter().chain(steering(&job.folder, parts)).collect(),
+            None => levers(&job.folder).into_iter().chain(steering(&job.folder, own)).collect(),
         },
     });
     policy.read.extend(programs(settings, job, &home));
@@ -132,13 +146,17 @@ fn levers(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The paths in the project that start programs of the user, as soon as they are changed there and
-/// not in a worktree: what shells, editors and hooks obey, continuous integration, and the parts of
-/// the workflow.
-fn steering(project: &Path, parts: &[String]) -> Vec<PathBuf> {
+/// not in a worktree: what shells, editors and hooks obey, continuous integration, the parts of the
+/// workflow, and the folder in which a file starts a run.
+fn steering(project: &Path, own: &OwnPaths) -> Vec<PathBuf> {
     let plain = |path: &String| project.join(path).components().collect::<PathBuf>();
     let mut all = named(project, |name| is_starter(name) || is_integration(name));
     all.extend(AUTOMATION.iter().map(|folder| project.join(folder)).filter(|path| path.exists()));
-    all.extend(parts.iter().map(plain).filter(|path| path.is_file()));
+    all.extend(own.parts.iter().map(plain).filter(|path| path.is_file()));
+    all.extend(own.intake.iter().map(plain).inspect(|folder| {
+        // What is not there cannot be pinned. Where it cannot be made, the agent cannot do it either.
+        let _ = std::fs::DirBuilder::new().recursive(true).mode(0o755).create(folder);
+    }));
     all
 }
 

@@ -20,7 +20,7 @@ use stafette_workspace::Worktree;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::confine::{Confinement, confine};
+use crate::confine::{Confinement, OwnPaths, confine};
 use crate::context::EngineContext;
 use crate::engine::Settings;
 use crate::gate::Gate;
@@ -131,7 +131,7 @@ impl Sessions {
                 told,
                 agents,
                 rules: run.workflow.change_rules(),
-                parts: run.workflow.parts(),
+                own: OwnPaths::of(&run.workflow),
                 interceptor: interceptor.clone(),
                 gate: gate.clone(),
                 workflow: run.workflow.clone(),
@@ -232,8 +232,8 @@ struct Pump {
     agents: Arc<dyn Agents>,
     /// The rules for changes that it proposes.
     rules: ChangeRules,
-    /// The files whose contents are part of the workflow.
-    parts: Vec<String>,
+    /// The files and folders of the project that are the workflow's own.
+    own: OwnPaths,
     /// The interceptor to ask before the session begins.
     interceptor: Option<Arc<dyn Interceptor>>,
     /// Knows the files that were trusted.
@@ -463,9 +463,9 @@ impl Pump {
         if job.agent.sandbox == Sandbox::Off {
             return Ok((job, None));
         }
-        let (settings, parts) = (Arc::clone(&self.settings), self.parts.clone());
+        let (settings, own) = (Arc::clone(&self.settings), self.own.clone());
         let making = tokio::task::spawn_blocking(move || {
-            let made = confine(&settings, &job, worktree.as_ref(), &parts);
+            let made = confine(&settings, &job, worktree.as_ref(), &own);
             (job, made)
         });
         match making.await {

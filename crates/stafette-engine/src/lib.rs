@@ -79,8 +79,8 @@ pub use sessions::AgentSessions;
 pub use stafette_store::{Entry, HandoffRow, Stored};
 pub use stafette_workspace::changes::{FileDiff, Hunk, Left, Line, Report};
 pub use stafette_workspace::{
-    ChangeError, Changes, GitError, Provenance, Renewal, RenewalError, Stage, git_command,
-    provenance, provenance_now,
+    ChangeError, Changes, GitError, Provenance, Renewal, RenewalError, Repository, Stage,
+    git_command, provenance, provenance_now,
 };
 pub use terminals::{
     BadSize, InputError, Piece, Recording, RecordingError, RecordingLines, ResizeError, Snapshot,

@@ -248,6 +248,11 @@ impl Coordination {
             return Err(Rejection::new("no_request", "the request is empty: say what to do"));
         }
         let workflow = (self.workflow)().map_err(|why| Rejection::new("workflow", why))?;
+        if workflow.coordination.is_none() {
+            // The folder is not closed to the agents of such a workflow.
+            let reason = "stafette.toml has no [coordination] any more";
+            return Err(Rejection::new("workflow", reason));
+        }
         let created = RunCreated::new(Engine::NEW_RUN, Arc::new(workflow), request, "a file");
         let begun = self.engine.start_keyed(key, RunCreated { inputs, ..created }).await;
         Ok(Taken::Begun(begun?.0))

@@ -24,6 +24,7 @@ struct Room {
 fn workflow() -> Workflow {
     let text = r#"
         workflow = { name = "files", entry = "planner" }
+        coordination = {}
         [agents.planner]
         runner = "external"
         [agents.builder]

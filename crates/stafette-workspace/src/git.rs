@@ -73,6 +73,10 @@ const SETTINGS: [&str; 21] = [
     "uploadpack.packObjectsHook=false",
 ];
 
+/// Settings for the user's own git.
+const USERS_SETTINGS: [&str; 3] =
+    ["safe.bareRepository=explicit", "core.hooksPath=/dev/null", "core.fsmonitor=false"];
+
 /// Variables for every command. Objects that are missing are not fetched: older versions of git do
 /// not know the first of them, and no protocol is allowed to any.
 const VARIABLES: [(&str, &str); 9] = [
@@ -184,6 +188,47 @@ impl Place {
             git.set("GIT_WORK_TREE", tree);
         }
         git
+    }
+}
+
+/// The repository of a trusted project, for the user's own git: with all of the user's settings, so that
+/// it can push, and without hooks. Like everywhere, git is told which one it is.
+#[derive(Debug)]
+pub struct Repository {
+    place: Place,
+    /// The project's path in it.
+    pub inner: PathBuf,
+}
+
+impl Repository {
+    /// Finds the repository of a project; `None` if it is in none.
+    ///
+    /// # Errors
+    /// When what is there leads to no repository, or git does not agree that it is this user's.
+    pub async fn open(project: &Path) -> Result<Option<Repository>, GitError> {
+        let found = Place::open(project).await?;
+        Ok(found.map(|(place, inner)| Repository { place, inner }))
+    }
+
+    /// Prepares a program that may start git, at the top of the repository.
+    #[must_use]
+    pub fn command(&self, program: &str) -> std::process::Command {
+        let mut command = std::process::Command::new(program);
+        for name in MISLEADING {
+            command.env_remove(name);
+        }
+        command.env("GIT_DIR", &self.place.own).env("GIT_COMMON_DIR", &self.place.common);
+        if let Some(tree) = &self.place.tree {
+            command.env("GIT_WORK_TREE", tree).current_dir(tree);
+        }
+        for (at, setting) in USERS_SETTINGS.iter().enumerate() {
+            let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
+            command.env(format!("GIT_CONFIG_KEY_{at}"), name);
+            command.env(format!("GIT_CONFIG_VALUE_{at}"), value);
+        }
+        command.env("GIT_CONFIG_COUNT", USERS_SETTINGS.len().to_string());
+        command.stdin(Stdio::null());
+        command
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) struct Output {
 
 /// Standard output. When its reader has gone away, this process ends as other programs do.
 #[derive(Debug)]
-pub(crate) struct Stdout;
+struct Stdout;
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -65,6 +65,41 @@ fn ended_by_pipe<T>(written: std::io::Result<T>) -> std::io::Result<T> {
         std::process::exit(CLOSED_PIPE);
     }
     written
+}
+
+/// Prints lines of JSON that other parts write: as they are for another program, and clean on a
+/// terminal, where they still mean the same.
+#[derive(Debug, Default)]
+pub(crate) struct JsonLines {
+    begun: Vec<u8>,
+}
+
+impl Write for JsonLines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.begun.extend(bytes);
+        if let Some(end) = self.begun.iter().rposition(|byte| *byte == b'\n') {
+            let rest = self.begun.split_off(end + 1);
+            let whole = std::mem::replace(&mut self.begun, rest);
+            let is_shown = std::io::stdout().is_terminal();
+            Stdout.write_all(&if is_shown { shown_json(&whole) } else { whole })?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Stdout.flush()
+    }
+}
+
+fn shown_json(lines: &[u8]) -> Vec<u8> {
+    // What is no JSON is not shown as it is either.
+    let text = clean::json(String::from_utf8_lossy(lines).into_owned());
+    Clean::from(text).as_str().as_bytes().to_vec()
+}
+
+/// Prints a text of our own as it is, such as a script for a shell.
+pub(crate) fn script(text: &[u8]) {
+    let _ = Stdout.write_all(text);
 }
 
 /// The meaning of a text; nothing is expressed by colour alone.
@@ -224,6 +259,13 @@ mod tests {
     fn text_of_agents_cannot_steer_the_terminal() {
         assert_eq!(cell("a\x1b]0;title\x07b\n\u{202e}c"), "a\u{fffd}]0;title\u{fffd}b \u{fffd}c");
         assert_eq!(short("one\ntwo", 10), "one…");
+    }
+
+    #[test]
+    fn b_17_json_that_is_shown_means_the_same_and_steers_nothing() {
+        let shown = shown_json("{\"a\":\"\u{202e}\u{9b}2J\"}\n\x1b]0;x\n".as_bytes());
+        let shown = String::from_utf8(shown).unwrap();
+        assert_eq!(shown, "{\"a\":\"\\u202e\\u009b2J\"}\n\u{fffd}]0;x\n");
     }
 
     #[test]

@@ -114,7 +114,7 @@ pub(crate) fn check(project: &Project, loaded: &Loaded) -> Result<Inspected, Fai
             format!("{}, or a script or profile of it, has changed", file.display())
         }
         Some((changed, _)) => {
-            format!("a command runs {}, which has changed", changed.join(" and "))
+            format!("it runs or reads {}, which has changed", changed.join(" and "))
         }
     };
     Err(Failure::new(Exit::Usage, "This workflow is not trusted yet")
@@ -237,9 +237,15 @@ pub(crate) fn inspect(
     }
     let mut inspected =
         Inspected { powers: Vec::new(), files: BTreeMap::new(), scripted: BTreeMap::new() };
+    let read = workflow.read_files();
     for mut power in powers {
         inspected.files.extend(found.follow_links(&mut power));
-        let files = found.files(&power.command)?;
+        let mut files = found.files(&power.command)?;
+        // Scripts are part of the workflow's own hash.
+        let is_read = |path: &&String| read.contains(path) && !scripts.contains_key(*path);
+        if let Some(path) = power.path.as_ref().filter(is_read) {
+            files.extend(found.named(path)?);
+        }
         found.mark_files(&mut power, &files);
         if std::mem::take(&mut found.is_over) {
             mark(&mut power, Danger::Computed);
@@ -297,16 +303,7 @@ impl<'a> Finder<'a> {
     fn files(&mut self, command: &[String]) -> Result<Vec<Named>, Failure> {
         let mut files = Vec::new();
         for word in command::contents(command) {
-            let path = self.folder.join(&word);
-            let ours = Path::new(&word).is_relative() || path.starts_with(&self.project.root);
-            if !ours || self.own == Some(&word) || !path.exists() || path.is_dir() {
-                continue;
-            }
-            let sha256 = match stafette_disk::is_regular(&path) {
-                true => Some(self.hash(&path)?),
-                false => None,
-            };
-            files.push(Named { path: word, sha256 });
+            files.extend(self.named(&word)?);
         }
         for word in command::lookups(command) {
             let path = self.folder.join(&word);
@@ -332,6 +329,20 @@ impl<'a> Finder<'a> {
             }
         }
         Ok(files)
+    }
+
+    /// Reads a file by the path that the workflow has for it; `None` for what is no file of the project.
+    fn named(&mut self, word: &String) -> Result<Option<Named>, Failure> {
+        let path = self.folder.join(word);
+        let ours = Path::new(word).is_relative() || path.starts_with(&self.project.root);
+        if !ours || self.own == Some(word) || !path.exists() || path.is_dir() {
+            return Ok(None);
+        }
+        let sha256 = match stafette_disk::is_regular(&path) {
+            true => Some(self.hash(&path)?),
+            false => None,
+        };
+        Ok(Some(Named { path: word.clone(), sha256 }))
     }
 
     /// Lists the files that a program can find by the name of a folder, or of a file without its

@@ -4,6 +4,8 @@
 //! Paths are compared as the most forgiving file system sees them: without case, invisible
 //! characters and differences in how an accent is written.
 
+use std::path::{Component, Path};
+
 use super::ChangeRules;
 use super::path::{FilePath, folded};
 use crate::command::{self, Role};
@@ -16,7 +18,8 @@ const WORKFLOW: &str = "stafette.toml";
 const PROFILES: &str = "profiles/";
 
 /// Files and folders that can make agents start programs, anywhere in the project.
-const LEVERS: [&str; 28] = [
+const LEVERS: [&str; 32] = [
+    ".agent",
     ".agents",
     ".aider.conf.yml",
     ".amazonq",
@@ -24,6 +27,8 @@ const LEVERS: [&str; 28] = [
     ".augment",
     ".claude",
     ".claude-plugin",
+    ".coderabbit.yaml",
+    ".coderabbit.yml",
     ".codex",
     ".continue",
     ".crush",
@@ -38,6 +43,7 @@ const LEVERS: [&str; 28] = [
     ".mcp.json",
     ".opencode",
     ".openhands",
+    ".pr_agent.toml",
     ".qwen",
     ".roo",
     ".trae",
@@ -48,7 +54,7 @@ const LEVERS: [&str; 28] = [
 ];
 
 /// Files and folders that tell agents what to do, anywhere in the project.
-const INSTRUCTIONS: [&str; 18] = [
+const INSTRUCTIONS: [&str; 19] = [
     ".augment-guidelines",
     ".clinerules",
     ".cursorrules",
@@ -61,6 +67,7 @@ const INSTRUCTIONS: [&str; 18] = [
     "agents.override.md",
     "claude.local.md",
     "claude.md",
+    "conventions.md",
     "copilot-instructions.md",
     "crush.md",
     "gemini.md",
@@ -71,8 +78,9 @@ const INSTRUCTIONS: [&str; 18] = [
 
 /// Files and folders from which shells, editors and hooks of git start programs that nobody has asked
 /// for, anywhere in the project. A `*` matches any part of a name.
-const STARTERS: [&str; 31] = [
+const STARTERS: [&str; 37] = [
     "*.code-workspace",
+    "*.pth",
     ".autoenv",
     ".autoenv.zsh",
     ".devcontainer",
@@ -81,13 +89,16 @@ const STARTERS: [&str; 31] = [
     ".dir-locals.el",
     ".envrc",
     ".exrc",
+    ".gdbinit",
     ".githooks",
     ".helix",
     ".husky",
     ".huskyrc*",
     ".idea",
+    ".irbrc",
     ".lefthook*",
     ".lintstagedrc*",
+    ".lldbinit",
     ".lvimrc",
     ".mise",
     ".mise*.toml",
@@ -96,28 +107,40 @@ const STARTERS: [&str; 31] = [
     ".overcommit.yml",
     ".pre-commit-config.yaml",
     ".pre-commit-hooks.yaml",
+    ".pryrc",
     ".simple-git-hooks.*",
     ".vimrc",
     ".vscode",
     ".zed",
     "lefthook*",
+    "lint-staged.config.*",
     "mise*.toml",
     "simple-git-hooks.*",
 ];
 
 /// Files and folders that tell continuous integration what to run, anywhere in the project. A `*`
 /// matches any part of a name.
-const INTEGRATION: [&str; 18] = [
+const INTEGRATION: [&str; 40] = [
     ".appveyor.yml",
+    ".build.yml",
     ".buildkite",
+    ".builds",
     ".circleci",
     ".cirrus.yml",
     ".drone.yml",
     ".gitlab-ci.yml",
+    ".gitpod.dockerfile",
+    ".gitpod.yml",
+    ".renovaterc*",
+    ".semaphore",
     ".teamcity",
     ".travis.yml",
     ".woodpecker",
     ".woodpecker.yml",
+    ".zuul.d",
+    ".zuul.yaml",
+    "action.yaml",
+    "action.yml",
     "appveyor.yml",
     "azure-pipelines.yml",
     "bitbucket-pipelines.yml",
@@ -125,39 +148,63 @@ const INTEGRATION: [&str; 18] = [
     "buildspec.yml",
     "cloudbuild.yaml",
     "cloudbuild.yml",
+    "codemagic.yaml",
+    "codeowners",
+    "dependabot.yaml",
+    "dependabot.yml",
     "jenkinsfile*",
+    "netlify.toml",
+    "renovate.json",
+    "renovate.json5",
+    "screwdriver.yaml",
+    "vercel.json",
+    "wercker.yml",
+    "zuul.d",
+    "zuul.yaml",
 ];
 
 /// Files and folders that other tools obey, anywhere in the project: builds and containers. A `*`
 /// matches any part of a name.
-const TOOLS: [&str; 76] = [
+const TOOLS: [&str; 107] = [
     "*.cmake",
     "*.dockerfile",
     "*.gradle",
     "*.gradle.kts",
     "*.mk",
+    "*.rake",
     ".babelrc*",
     ".bazelrc",
     ".bazelversion",
     ".cargo",
+    ".commitlintrc*",
     ".eslintrc*",
     ".gitattributes",
     ".gitmodules",
     ".justfile",
+    ".mocharc.*",
     ".mvn",
     ".npmrc",
     ".pnp.cjs",
     ".pnpmfile.cjs",
     ".prettierrc*",
+    ".pylintrc",
+    ".rspec",
+    ".stylelintrc*",
     ".tool-versions",
     ".yarn",
     ".yarnrc",
     ".yarnrc.yml",
+    "astro.config.*",
     "babel.config.*",
     "build.rs",
     "build.sbt",
+    "build.zig",
+    "build.zig.zon",
     "bunfig.toml",
     "cmakelists.txt",
+    "cmakepresets.json",
+    "cmakeuserpresets.json",
+    "commitlint.config.*",
     "compose.*.yaml",
     "compose.*.yml",
     "compose.yaml",
@@ -168,6 +215,7 @@ const TOOLS: [&str; 76] = [
     "docker-bake.*",
     "docker-compose*",
     "dockerfile*",
+    "drizzle.config.*",
     "earthfile",
     "eslint.config.*",
     "flake.nix",
@@ -179,34 +227,52 @@ const TOOLS: [&str; 76] = [
     "gruntfile*",
     "gulpfile*",
     "jest.config.*",
+    "jest.setup.*",
     "justfile",
     "karma.conf.*",
+    "magefile*",
     "makefile",
     "meson.build",
+    "metro.config.*",
     "mvnw",
     "mvnw.cmd",
     "next.config.*",
     "noxfile.py",
+    "nuxt.config.*",
+    "nx.json",
     "playwright.config.*",
     "postcss.config.*",
     "prettier.config.*",
     "procfile",
+    "pytest.ini",
+    "rails_helper.rb",
     "rakefile*",
+    "remix.config.*",
     "rollup.config.*",
     "rust-toolchain",
     "rust-toolchain.toml",
+    "sconscript",
+    "sconstruct",
     "setup.py",
     "shell.nix",
     "sitecustomize.py",
     "skaffold.yaml",
+    "spec_helper.rb",
+    "stylelint.config.*",
+    "svelte.config.*",
+    "tailwind.config.*",
     "taskfile*",
     "tiltfile",
     "tox.ini",
+    "turbo.json",
     "usercustomize.py",
     "vagrantfile",
     "vite.config.*",
     "vitest.config.*",
+    "vitest.setup.*",
+    "vitest.workspace.*",
     "webpack.config.*",
+    "wscript",
 ];
 
 /// Folders of continuous integration inside of folders that also hold other things.
@@ -368,11 +434,11 @@ impl Workflow {
         // Of the validation, `judges` knows what it runs; what it looks at is what it judges.
         let commands = agents.chain(hooks).chain(own);
         let mut named: Vec<String> = commands.flat_map(|command| all_files(command)).collect();
-        let scripts = self.agents.values().filter_map(|agent| agent.script.as_ref());
-        let known = self.knowledge.iter().flat_map(|known| [&known.constitution, &known.goals]);
-        let program = self.own.iter().map(|own| &own.program);
-        let files = scripts.chain(known.flatten()).chain(program);
-        named.extend(files.map(|file| folded_path(file)));
+        let program = self.own.iter().map(|own| own.program.clone());
+        let context = self.generations.clone().unwrap_or_default().context;
+        let files = self.read_files().into_iter().chain(program).chain([context]);
+        named.extend(files.map(|file| folded_path(&file)));
+        named.extend(self.intake_folder().map(|folder| folded_path(&folder) + "/"));
         // A profile's commands name files as well.
         named.extend(self.profiles.values().flat_map(|text| {
             let text = text.replace(['"', ',', '[', ']'], " ");
@@ -383,8 +449,26 @@ impl Workflow {
         ChangeRules { named, ..self.changes.clone() }
     }
 
+    /// Lists the files that the workflow names for Stafette itself to read, as they are written. Gates,
+    /// pins and trust all ask here.
+    pub fn read_files(&self) -> Vec<String> {
+        let scripts = self.agents.values().filter_map(|agent| agent.script.clone());
+        let known = self.knowledge.iter();
+        let known = known.flat_map(|known| [known.constitution.clone(), known.goals.clone()]);
+        scripts.chain(known.flatten()).collect()
+    }
+
+    /// Returns the folder in which a file can start a run, or end a turn; `None` without
+    /// `[coordination]`.
+    pub fn intake_folder(&self) -> Option<String> {
+        let folder = &self.coordination.as_ref()?.folder;
+        // Of the project itself only a part is meant.
+        let is_whole = Path::new(folder).components().all(|part| part == Component::CurDir);
+        Some(if is_whole { "handoffs".to_owned() } else { folder.clone() })
+    }
+
     /// Lists the files whose contents are part of the workflow, as they are written: its profiles
-    /// and scripts, and what its commands run.
+    /// and scripts, what it names for Stafette to read, and what its commands run.
     pub fn parts(&self) -> Vec<String> {
         let hooks = self.hooks.iter().map(|hook| &hook.command);
         let agents = self.agents.values().map(|agent| &agent.command);
@@ -392,7 +476,7 @@ impl Workflow {
         let commands = agents.chain(hooks).chain(own).chain([&self.changes.validate]);
         let mut parts: Vec<String> =
             commands.flat_map(|command| command::contents(command)).collect();
-        parts.extend(self.agents.values().filter_map(|agent| agent.script.clone()));
+        parts.extend(self.read_files());
         parts.extend(self.profiles.keys().map(|name| format!("{PROFILES}{name}.toml")));
         parts.sort();
         parts.dedup();
@@ -513,6 +597,35 @@ mod tests {
             "tox.ini",
             "gradle/shared.gradle",
             "Taskfile.yaml",
+            ".gitpod.yml",
+            ".semaphore/semaphore.yml",
+            ".builds/x.yml",
+            ".zuul.yaml",
+            "action.yml",
+            ".github/CODEOWNERS",
+            ".github/dependabot.yml",
+            "vercel.json",
+            "lint-staged.config.js",
+            ".stylelintrc.js",
+            ".mocharc.js",
+            "commitlint.config.js",
+            "web/astro.config.mjs",
+            "jest.setup.ts",
+            ".rspec",
+            "spec/spec_helper.rb",
+            "pytest.ini",
+            "lib/tasks/x.rake",
+            "magefile.go",
+            "build.zig",
+            "SConstruct",
+            "turbo.json",
+            "CMakePresets.json",
+            ".gdbinit",
+            ".pryrc",
+            "site/x.pth",
+            ".agent/rules/x.md",
+            "CONVENTIONS.md",
+            ".coderabbit.yaml",
         ] {
             assert_eq!(kinds(file, &rules), [GateKind::Steering], "{file}");
         }
@@ -603,6 +716,38 @@ mod tests {
         let parts = crate::workflow::file::parse(text).expect("a workflow").parts();
         for file in ["agents/a.sh", "./agents/b.toml", "tools/done", "build.sh", "check.sh"] {
             assert!(parts.iter().any(|part| part == file), "{file} in {parts:?}");
+        }
+    }
+
+    #[test]
+    fn s4_07_what_stafette_reads_in_the_project_is_the_projects_own() {
+        let text = r#"
+            workflow = { name = "team", entry = "a" }
+            agents.a = { runner = "external" }
+            coordination.folder = "./Team/box"
+            generations.context = "data/context.json"
+            knowledge = { constitution = "rules.md", goals = "plans/goals.toml" }
+        "#;
+        let workflow = crate::workflow::file::parse(text).expect("a workflow");
+        let rules = workflow.change_rules();
+        let folder = "team/box/handoffs/pending/x.json";
+        for file in
+            [folder, "TEAM/box/state.json", "data/context.json", "rules.md", "plans/goals.toml"]
+        {
+            assert_eq!(kinds(file, &rules), [GateKind::Steering], "{file}");
+        }
+        assert_eq!(kinds("team/boxes.txt", &rules), []);
+        let parts = workflow.parts();
+        assert!(
+            ["rules.md", "plans/goals.toml"].iter().all(|it| parts.iter().any(|part| part == it))
+        );
+        for (folder, intake) in [(".", "handoffs"), ("./", "handoffs"), (".claude", ".claude")] {
+            let text = text.replace("./Team/box", folder);
+            let workflow = crate::workflow::file::parse(&text).expect("a workflow");
+            assert_eq!(workflow.intake_folder().as_deref(), Some(intake));
+            let file = format!("{intake}/handoffs/pending/x.json")
+                .replace("handoffs/handoffs", "handoffs");
+            assert_eq!(kinds(&file, &workflow.change_rules()), [GateKind::Steering], "{file}");
         }
     }
 }

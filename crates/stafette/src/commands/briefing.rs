@@ -16,6 +16,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::OneRun) -> Result<Exi
     for line in told["briefing"].as_str().unwrap_or_default().lines() {
         context.output.line(line);
     }
-    context.output.say(told["narrative"].as_str().unwrap_or_default());
+    let narrative = told["narrative"].as_str().unwrap_or_default();
+    context.output.say(narrative.lines().collect::<Vec<_>>().join("\n│ "));
     Ok(Exit::Ok)
 }

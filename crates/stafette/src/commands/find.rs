@@ -33,7 +33,8 @@ pub(crate) async fn run(context: &Context, arguments: &cli::Find) -> Result<Exit
         let about = format!("{} {} {}", text("at"), text("kind"), text("who"));
         output.line(Clean::from(place) + "  " + output.paint(Tone::Quiet, about.trim_end()));
         for line in text("text").lines() {
-            output.line(format!("   {line}"));
+            // Marked: an agent's words must not look like lines of ours.
+            output.line(format!("   │ {line}"));
         }
     }
     Ok(Exit::Ok)

@@ -4,7 +4,7 @@ use stafette_agents::frames::{FramesOptions, scan_command, scan_reader};
 
 use crate::cli;
 use crate::exit::{Exit, Failure};
-use crate::output::Stdout;
+use crate::output::JsonLines;
 
 pub(crate) fn run(arguments: &cli::Frames) -> Result<Exit, Failure> {
     let word = arguments.word.parse().map_err(|error| {
@@ -14,7 +14,7 @@ pub(crate) fn run(arguments: &cli::Frames) -> Result<Exit, Failure> {
     })?;
     let screen = arguments.screen.as_deref().map(size).transpose()?;
     let options = FramesOptions { word, screen };
-    let mut out = Stdout;
+    let mut out = JsonLines::default();
     let Some((program, rest)) = arguments.command.split_first() else {
         return scan_reader(&options, std::io::stdin().lock(), &mut out)
             .map(|()| Exit::Ok)

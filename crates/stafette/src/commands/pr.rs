@@ -1,13 +1,15 @@
 //! `pr`: pushes a change as a branch of its own and opens a pull request for it.
 //!
 //! The project's folder and its index stay as they are: the change is committed in a worktree that exists only
-//! for that. What pushes and opens is the user's own `git`, `gh` or `glab`, with the user's own settings.
+//! for that. What pushes and opens is the user's own `git`, `gh` or `glab`, with the user's own settings
+//! but for hooks.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
+use stafette_engine::Repository;
 
 use super::changes::{author, named, path, text};
 use super::{Context, daemon, diff};
@@ -30,7 +32,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Pr) -> Result<Exit, F
     };
     let view: Value = client.get(&path(&id, "")).await?;
     let change = &view["change"];
-    let root = context.project()?.root;
+    let root = repository(&context.project()?.root).await?;
     let remote = arguments.remote;
     let address = git(&root, &["remote", "get-url", &remote]).map_err(|failure| {
         failure
@@ -44,7 +46,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Pr) -> Result<Exit, F
     let commit = match change["commit"].as_str() {
         // It is applied, and its commit is what the project has of it.
         Some(commit) => commit.to_owned(),
-        None => commit_aside(&root, &view, &format!("{title}\n\n{body}"))?,
+        None => commit_aside(&root, &view, &format!("{title}\n\n{body}")).await?,
     };
     context.output.say(format!("pushing {} to {remote} as {branch}", named(change)));
     // A second one after a revision replaces the first, but only what this machine has pushed before.
@@ -102,13 +104,13 @@ impl Tool {
     }
 
     /// Opens the pull request and returns its address.
-    fn open(self, root: &Path, request: &Request) -> Result<String, Failure> {
-        let mut command = Command::new(self.name());
+    fn open(self, root: &Repository, request: &Request) -> Result<String, Failure> {
+        let mut command = root.command(self.name());
         let (head, base, body) = match self {
             Tool::Gh => (["pr", "create", "--head"], "--base", "--body"),
             Tool::Glab => (["mr", "create", "--source-branch"], "--target-branch", "--description"),
         };
-        command.current_dir(root).args(head).arg(&request.branch);
+        command.args(head).arg(&request.branch);
         command.args(["--title", &request.title, body, &request.body]);
         if let Some(branch) = &request.base {
             command.args([base, branch]);
@@ -150,8 +152,16 @@ async fn body(client: &Client, change: &Value) -> Result<String, Failure> {
     Ok(lines.join("\n").trim().to_owned())
 }
 
+/// Finds the project's repository, which git is told in every call.
+async fn repository(folder: &Path) -> Result<Repository, Failure> {
+    let failed = || Failure::failed(format!("{} is in no git repository", folder.display()));
+    let found = Repository::open(folder).await;
+    let found = found.map_err(|error| failed().because(&error).fix("repair it: git status"))?;
+    found.ok_or_else(|| failed().fix("a pull request needs one: git init, and a remote"))
+}
+
 /// Commits the change on top of the project's commit, without touching its folder, and returns the commit.
-fn commit_aside(root: &Path, view: &Value, message: &str) -> Result<String, Failure> {
+async fn commit_aside(root: &Repository, view: &Value, message: &str) -> Result<String, Failure> {
     let patch = diff::patch(view).map_err(|file| {
         Failure::failed(format!("{file} is not text, so there is no patch of it"))
             .fix("apply the change and push it yourself: stafette apply, git push")
@@ -162,32 +172,34 @@ fn commit_aside(root: &Path, view: &Value, message: &str) -> Result<String, Fail
     let place = folder.path().join("tree");
     let tree = place.to_string_lossy().into_owned();
     git(root, &["worktree", "add", "--quiet", "--detach", &tree, "HEAD"])?;
-    let within = git(root, &["rev-parse", "--show-prefix"])?;
-    let inside: PathBuf = place.join(&within);
-    let committed = std::fs::create_dir_all(&inside)
-        .map_err(|error| {
-            Failure::failed(format!("Cannot make {}", inside.display())).because(&error).fix(SPACE)
-        })
-        .and_then(|()| {
-            let mut apply = Command::new("git");
-            apply.current_dir(&inside).args(["apply", "--index", "--3way"]);
-            answer(apply, "git apply", Some(patch.as_bytes())).map_err(|failure| {
-                failure.fix(
-                    "the project has moved on since the change was made; let its agent revise it",
-                )
-            })?;
-            git(&inside, &["commit", "--quiet", "--message", message])?;
-            git(&inside, &["rev-parse", "HEAD"])
-        });
+    let committed = match repository(&place).await {
+        Ok(aside) => commit(&aside, &root.inner, &patch, message),
+        Err(failure) => Err(failure),
+    };
     let removed = git(root, &["worktree", "remove", "--force", &tree]);
     let commit = committed?;
     removed?;
     Ok(commit)
 }
 
-fn git(folder: &Path, words: &[&str]) -> Result<String, Failure> {
-    let mut command = Command::new("git");
-    command.current_dir(folder).args(words);
+/// Commits a patch of a folder in a worktree, and returns the commit.
+fn commit(aside: &Repository, inner: &Path, patch: &str, message: &str) -> Result<String, Failure> {
+    let mut apply = aside.command("git");
+    apply.args(["apply", "--index", "--3way"]);
+    if inner.iter().next().is_some() {
+        // Paths of a patch are those of the whole repository, wherever git is started.
+        apply.arg("--directory").arg(inner);
+    }
+    answer(apply, "git apply", Some(patch.as_bytes())).map_err(|failure| {
+        failure.fix("the project has moved on since the change was made; let its agent revise it")
+    })?;
+    git(aside, &["commit", "--quiet", "--message", message])?;
+    git(aside, &["rev-parse", "HEAD"])
+}
+
+fn git(root: &Repository, words: &[&str]) -> Result<String, Failure> {
+    let mut command = root.command("git");
+    command.args(words);
     answer(command, &format!("git {}", words.first().unwrap_or(&"")), None)
 }
 

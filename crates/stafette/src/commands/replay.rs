@@ -19,7 +19,7 @@ use super::attach::broken;
 use super::top::text::cell;
 use crate::cli;
 use crate::exit::{Exit, Failure};
-use crate::output::Stdout;
+use crate::output::JsonLines;
 use crate::project::Project;
 use crate::window::{self, Canvas, Keys, Signals, Window, keys};
 
@@ -139,7 +139,7 @@ fn export(context: &Context, found: &Found, file: &Path) -> Result<Exit, Failure
     };
     let printed = file == Path::new("-");
     let mut out: Box<dyn Write> = match printed {
-        true => Box::new(Stdout),
+        true => Box::new(JsonLines::default()),
         false => Box::new(io::BufWriter::new(File::create(file).map_err(unwritten)?)),
     };
     let mut size = 0;

@@ -20,7 +20,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Report) -> Result<Exi
             return Ok(Exit::Ok);
         }
     };
-    std::fs::write(&path, page).map_err(|error| {
+    stafette_disk::write(&path, page).map_err(|error| {
         Failure::failed(format!("Cannot write {}", path.display()))
             .because(&error)
             .fix("name a file that you may write to with --output")

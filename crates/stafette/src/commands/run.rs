@@ -70,7 +70,8 @@ fn prepared(context: &Context) -> Result<Option<Project>, Failure> {
     let is_bare = context.find_project()?.is_none() && here.is_ok_and(|it| is_repository(&it));
     if is_bare && (in_terminal || context.yes) {
         context.output.say("There is no stafette.toml in this repository yet. This one would do:");
-        let pair = cli::Init { template: Template::Pair, agent: None, scripted: false, force: false };
+        let pair =
+            cli::Init { template: Template::Pair, agent: None, scripted: false, force: false };
         if super::init::run(context, &pair)? != Exit::Ok {
             return Ok(None);
         }

@@ -6,10 +6,12 @@ use clap_complete::Shell;
 
 use crate::cli::help;
 use crate::exit::{Exit, Failure};
-use crate::output::Stdout;
+use crate::output;
 
 pub(crate) fn completions(shell: Shell) -> Exit {
-    clap_complete::generate(shell, &mut help::command(), "stafette", &mut Stdout);
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut help::command(), "stafette", &mut script);
+    output::script(&script);
     Exit::Ok
 }
 

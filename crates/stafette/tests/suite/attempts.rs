@@ -271,3 +271,94 @@ fn b_21_a_process_that_left_its_agents_group_and_session_is_still_the_agents() {
     let said = world.read("said");
     assert!(said.contains("not_for_agents") && said.contains("the agent `a`"), "{said}");
 }
+
+/// Waits for the victim's turn, and tries what only a person or the victim may do, by files.
+const BY_FILES: &str = r#"
+cat > /dev/null
+until ls coord/handoffs/pending/*.json > seen 2> /dev/null; do sleep 0.01; done
+could() { name=$1; shift; if "$@" 2> /dev/null; then echo "could $name"; else echo "not $name"; fi; }
+{
+could request-by-file sh -c 'echo "{\"request\":\"more of me\"}" > coord/handoffs/pending/more.json'
+could request-by-link ln own.json coord/handoffs/pending/linked.json
+could move-anothers-file sh -c 'mv "$(cat seen)" coord/handoffs/completed/'
+could write-state sh -c 'echo "{}" > coord/state.json'
+could move-the-folder mv coord away
+could own-work sh -c 'echo x > own.txt'
+} > tried.new
+mv tried.new tried
+"#;
+
+#[test]
+fn b_21_a_sandboxed_agent_starts_no_run_and_ends_no_turn_by_files() {
+    let world = World::new();
+    world.write(
+        "stafette.toml",
+        r#"
+[workflow]
+name = "files"
+entry = "boss"
+[coordination]
+folder = "coord"
+[agents.boss]
+runner = "exec"
+command = ["sh", "boss.sh"]
+[agents.victim]
+runner = "external"
+[agents.mallory]
+runner = "exec"
+result = "exit"
+sandbox = "strict"
+command = ["sh", "mallory.sh"]
+[[routes]]
+from = "boss"
+to = "victim"
+[[routes]]
+from = "boss"
+to = "mallory"
+[limits]
+cooldown = 0
+[retries]
+max = 1
+"#,
+    );
+    let hands = |to: &str| {
+        format!("'{}' emit HANDOFF '{{\"to\":\"{to}\",\"summary\":\"x\"}}'\n", program())
+    };
+    world.write("boss.sh", &format!("cat > /dev/null\n{}{}", hands("victim"), hands("mallory")));
+    world.write("mallory.sh", BY_FILES);
+    world.write("own.json", "{\"request\":\"more of me\"}");
+    world.run(&["trust", "--yes"]).ok();
+    world.run(&["run", "--detach", "x"]).ok();
+    let log = || world.run(&["log", "--json"]).ok().out;
+    let refused = || log().contains("sandbox of mallory is strict");
+    until_so("it has tried", || !world.read("tried").is_empty() || refused());
+    if refused() {
+        // A system that cannot hold the whole policy runs nothing of it.
+        return;
+    }
+    let tried = world.read("tried");
+    let could: Vec<&str> = tried.lines().filter(|line| line.starts_with("could")).collect();
+    assert_eq!(could, ["could own-work"], "{tried}");
+    // What is dropped after it by a person is looked at, so all of it was.
+    world.write("coord/handoffs/pending/zzz.json", "{}");
+    until_so("the folder is read", || {
+        !world.read("coord/handoffs/rejected/zzz.reason.json").is_empty()
+    });
+    assert_eq!(world.run(&["status", "--json"]).ok().lines().len(), 1, "no run was added");
+    let victims = world.run(&["handoffs", "--json"]).ok().out;
+    let open = victims.lines().filter(|line| line.contains("\"to\":\"victim\""));
+    assert!(open.clone().count() == 1 && !victims.contains("by file"), "{victims}");
+}
+
+#[test]
+fn b_21_a_change_of_the_coordination_folder_needs_a_person() {
+    let world = World::workflow(&format!("{ONE}[coordination]\nfolder = \"coord\"\n"));
+    let file = "coord/handoffs/pending/x.json";
+    let edit = serde_json::json!({ "file": file, "action": "create", "content": "{}" });
+    let change = serde_json::json!({ "reason": "x", "changes": [edit] }).to_string();
+    world.run(&["trust", "--yes"]).ok();
+    world.run_with(&["changes", "propose", "-"], change.as_bytes(), &[]).ok();
+    let applied = world.run(&["apply", "c1"]);
+    assert!(applied.code != 0 && applied.err.contains("approve"), "{applied:?}");
+    assert_eq!(world.read(file), "");
+}

@@ -83,7 +83,9 @@ fn b_17_the_words_of_an_agent_do_not_look_like_lines_of_ours() {
         ),
     );
     world.run(&["trust", "--yes"]).ok();
-    for command in [&["run", "x"][..], &["inbox"], &["log"]] {
+    let request = "x\nerror: forged";
+    for command in [&["run", request][..], &["inbox"], &["log"], &["find", "forged"], &["briefing"]]
+    {
         let said = world.run(command);
         let forged = |line: &&str| {
             let line = line.trim_start();
@@ -110,4 +112,50 @@ fn b_17_a_diff_is_clean_on_a_terminal_and_exact_for_another_program() {
     let (_, shown) = Terminal::start(diff, 80, 24).ends();
     assert!(shown.contains("let a = \"\u{fffd}x\u{fffd}\";"), "{shown:?}");
     assert!(!shown.contains("\x1b[2J") && !shown.contains(['\u{202e}', '\u{200b}']), "{shown:?}");
+}
+
+#[test]
+fn b_17_json_of_others_is_clean_on_a_terminal_and_exact_for_another_program() {
+    let world = World::workflow(
+        "[workflow]\nname = \"x\"\nentry = \"one\"\n[agents.one]\nrunner = \"pty\"\n\
+         result = \"exit\"\ncommand = [\"sh\", \"one.sh\"]\n[retries]\nmax = 1\n",
+    );
+    let hostile = "a\u{202e}b\u{9b}2Jc";
+    world.write("one.sh", &format!("printf 'bidi {hostile}\\n'\n"));
+    world.write("frame", &format!("<<<ODEI:HANDOFF:{{\"to\":\"{hostile}\"}}>>>\n"));
+    world.run(&["trust", "--yes"]).ok();
+    // It leaves without an order, and what it printed is recorded.
+    world.run(&["run", "x"]);
+    for arguments in ["frames < frame", "replay latest one --export -"] {
+        let line = format!("'{}' {arguments}", program());
+        let shell = |line: &str| {
+            let mut shell = world.command("sh");
+            shell.args(["-c", line]);
+            shell
+        };
+        let (_, shown) = Terminal::start(shell(&line), 200, 24).ends();
+        let bad: Vec<char> = shown.chars().filter(|c| *c != '\r' && steers(*c)).collect();
+        assert!(
+            bad.is_empty() && shown.contains("\\u202e"),
+            "{line} lets {bad:?} through: {shown:?}"
+        );
+        let piped = shell(&line).output().expect("it runs").stdout;
+        assert!(String::from_utf8_lossy(&piped).contains('\u{202e}'), "{line}: {piped:?}");
+    }
+}
+
+#[test]
+fn b_17_what_inbox_says_to_type_holds_an_agents_option_as_one_word() {
+    let world = World::workflow(WORKFLOW);
+    let handoff =
+        json!({ "to": "human", "question": "Fine?", "options": ["yes; touch 'pasted'", "no"] });
+    let document = handoff.to_string().replace('\'', "'\\''");
+    world.write("one.sh", &format!("cat >/dev/null\n'{}' emit HANDOFF '{document}'\n", program()));
+    world.run(&["trust", "--yes"]).ok();
+    world.run(&["run", "x"]);
+    let said = world.run(&["inbox"]).ok().out;
+    let typed = said.lines().find_map(|line| line.trim_start().strip_prefix("answer:"));
+    let typed = typed.expect("a line to type").trim().replacen("stafette", program(), 1);
+    let done = world.command("sh").args(["-c", &typed]).output().expect("it runs");
+    assert!(done.status.success() && !world.project().join("pasted").exists(), "{typed}: {done:?}");
 }

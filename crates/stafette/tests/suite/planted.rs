@@ -517,6 +517,54 @@ fn b_20_a_project_that_looks_like_a_repository_has_git_start_nothing() {
 }
 
 #[test]
+fn b_20_a_pull_request_of_a_folder_that_looks_like_a_repository_runs_no_hooks() {
+    let world = World::new();
+    let ran = world.home().join("ran");
+    let (origin, clone) = (world.home().join("origin"), world.home().join("clone/inner"));
+    let agent = "[workflow]\nname = \"x\"\nentry = \"a\"\n[agents.a]\nrunner = \"external\"\n";
+    write(origin.join("inner/stafette.toml"), agent);
+    git(&origin, &["init", "--quiet", "--bare", "made"]);
+    for name in ["HEAD", "config"] {
+        fs::copy(origin.join("made").join(name), origin.join("inner").join(name)).expect("copied");
+    }
+    fs::remove_dir_all(origin.join("made")).expect("removed");
+    git(&origin, &["init", "--quiet"]);
+    git(&origin, &["add", "--all"]);
+    git(&origin, &["commit", "--quiet", "--message", "harmless"]);
+    // As a repository of its own it has a commit to check out, a remote, and hooks.
+    let objects = origin.join("inner/objects");
+    copy(&origin.join(".git/objects"), &objects);
+    copy(&origin.join(".git/refs"), &origin.join("inner/refs"));
+    write(origin.join("inner/refs/.keep"), "");
+    let head = fs::read_to_string(origin.join(".git/HEAD")).expect("a head");
+    write(origin.join("inner/HEAD"), &head);
+    let hook = origin.join("inner/hooks/post-checkout");
+    write(hook.clone(), &format!("#!/bin/sh\ntouch '{}'\n", ran.display()));
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("a mode");
+    git(&origin.join("inner"), &["remote", "add", "origin", &origin.to_string_lossy()]);
+    git(&origin, &["add", "--all", "--force"]);
+    git(&origin, &["commit", "--quiet", "--message", "still harmless"]);
+    git(world.home(), &["clone", "--quiet", "origin", "clone"]);
+    let stafette = |arguments: &[&str]| {
+        let mut process = world.command(crate::world::program());
+        process.args(arguments).env("PATH", "/usr/bin:/bin").current_dir(&clone);
+        for who in ["AUTHOR", "COMMITTER"] {
+            process.env(format!("GIT_{who}_NAME"), "ada").env(format!("GIT_{who}_EMAIL"), "a@b");
+        }
+        process.output().expect("it runs")
+    };
+    let edit = json!({ "file": "a.txt", "action": "create", "content": "a" });
+    write(clone.join("change.json"), &json!({ "reason": "x", "changes": [edit] }).to_string());
+    assert!(stafette(&["trust", "--yes"]).status.success());
+    let proposed = stafette(&["changes", "propose", "change.json"]);
+    assert!(proposed.status.success(), "{proposed:?}");
+    let said = stafette(&["pr", "c1"]);
+    assert!(said.status.success() && !ran.exists(), "{said:?}");
+    git(&origin, &["show", "--quiet", "stafette/c1:inner/a.txt"]);
+    stafette(&["down"]);
+}
+
+#[test]
 fn b_20_a_coordination_folder_that_looks_like_a_repository_brings_no_paid_work() {
     let request = json!({ "request": "spend money" }).to_string();
     let trap = tempfile::tempdir().expect("a folder");

@@ -33,11 +33,12 @@ pub fn briefing(context: &OrchestratorContext) -> String {
 fn written(context: &OrchestratorContext, length: usize, items: usize) -> String {
     let mut text = format!("BRIEFING FOR GENERATION {}\n", context.run_number.get());
     let previous = context.history.last();
-    let before = previous.map_or("This is the first one", |past| past.summary.as_str());
-    section(&mut text, "PREVIOUS RUN", &clip(before, length));
+    let before = previous
+        .map_or_else(|| "This is the first one".to_owned(), |past| said(&past.summary, length));
+    section(&mut text, "PREVIOUS RUN", &before);
     section(&mut text, "CURRENT PHASE", &word(&context.current_phase));
     let discussion = &context.discussion_summary;
-    section(&mut text, "DISCUSSION TOPIC", &clip(&discussion.topic, length));
+    section(&mut text, "DISCUSSION TOPIC", &said(&discussion.topic, length));
     // The newest decisions matter most.
     let known = discussion.key_decisions.len();
     let decided: Vec<String> = discussion
@@ -45,33 +46,33 @@ fn written(context: &OrchestratorContext, length: usize, items: usize) -> String
         .iter()
         .enumerate()
         .skip(known.saturating_sub(items))
-        .map(|(number, decision)| format!("{}. {}", number + 1, clip(decision, length / 2)))
+        .map(|(number, decision)| format!("{}. {}", number + 1, more(decision, length / 2)))
         .collect();
     section(&mut text, "KEY DECISIONS", &or_none(decided));
     let reached = if discussion.consensus_reached { "reached" } else { "not reached" };
     let signals = discussion.consensus_signals.iter();
     let signals = listed(
-        signals.map(|(name, signal)| format!("{}: {}", clip(name, 24), clip(signal, 12))),
+        signals.map(|(name, signal)| format!("{}: {}", more(name, 24), more(signal, 12))),
         items * 2,
     );
     section(&mut text, "CONSENSUS", &format!("{reached}\n{signals}"));
     let action = &context.next_action;
-    let mut next = format!("{}\nReason: {}", word(&action.kind), clip(&action.reason, length));
+    let mut next = format!("{}\nReason: {}", word(&action.kind), more(&action.reason, length));
     if let Some(Some(target)) = &action.target_agent {
-        let _ = write!(next, "\nNext: {}", clip(target, 24));
+        let _ = write!(next, "\nNext: {}", more(target, 24));
     }
     section(&mut text, "NEXT ACTION", &next);
     let agents = context.agent_states.iter().map(|(name, state)| {
         format!(
             "{}: {} turns, ${:.4}",
-            clip(name, 24),
+            more(name, 24),
             state.times_processed.get(),
             state.total_cost.get()
         )
     });
     section(&mut text, "AGENT STATES", &listed(agents, items * 2));
     if let Some(Some(notes)) = &context.human_notes {
-        section(&mut text, "NOTES FROM PEOPLE", &clip(notes, length));
+        section(&mut text, "NOTES FROM PEOPLE", &said(notes, length));
     }
     let _ = write!(text, "\nTOTAL COST ${:.4}\n", context.total_cost.get());
     text
@@ -79,6 +80,16 @@ fn written(context: &OrchestratorContext, length: usize, items: usize) -> String
 
 fn section(text: &mut String, title: &str, body: &str) {
     let _ = write!(text, "\n{title}\n{}\n", body.trim_end());
+}
+
+/// A text of somebody, with a mark in front of each line: it is not taken for a part of the briefing.
+fn said(text: &str, length: usize) -> String {
+    format!("> {}", more(text, length))
+}
+
+/// A text behind words of ours, with a mark in front of each further line.
+fn more(text: &str, length: usize) -> String {
+    clip(text, length).lines().collect::<Vec<_>>().join("\n> ")
 }
 
 fn or_none(lines: Vec<String>) -> String {
