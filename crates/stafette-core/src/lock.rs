@@ -394,7 +394,7 @@ impl LockEvent {
 
 /// A successful response to a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer {
+pub enum LockOutcome {
     Held(Lock),
     /// The claim waits for conflicting locks.
     Waiting(Waiter),
@@ -439,7 +439,7 @@ pub struct Decision {
     /// The events to store and apply.
     pub events: Vec<LockEvent>,
     /// The response for the caller.
-    pub answer: Result<Answer, Refusal>,
+    pub answer: Result<LockOutcome, Refusal>,
 }
 
 /// All locks of a project.

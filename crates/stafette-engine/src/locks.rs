@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stafette_core::lock::{
-    Answer, Ask, Claim, Conflict, Holder, Link, LockEvent, LockId, Locks as LockTable, OnConflict,
-    Who,
+    Ask, Claim, Conflict, Holder, Link, LockEvent, LockId, LockOutcome, Locks as LockTable,
+    OnConflict, Who,
 };
 use stafette_core::{HandoffId, Input, Millis, Run, RunId, State, Time};
 
@@ -85,7 +85,7 @@ impl Locks<'_> {
         claim: Claim,
         on_conflict: OnConflict,
         wait: Millis,
-    ) -> Result<Answer, EngineError> {
+    ) -> Result<LockOutcome, EngineError> {
         self.ask(Ask::Take { claim, on_conflict, wait }).await
     }
 
@@ -95,7 +95,7 @@ impl Locks<'_> {
     ///
     /// # Errors
     /// When the wait ended without a lock, with the reason.
-    pub async fn wait(self, id: LockId, within: Duration) -> Result<Answer, EngineError> {
+    pub async fn wait(self, id: LockId, within: Duration) -> Result<LockOutcome, EngineError> {
         Ok(self.engine.shared().locks.wait(id, within).await?)
     }
 
@@ -109,7 +109,7 @@ impl Locks<'_> {
         by: Holder,
         fence: Option<u64>,
         lease: Option<Millis>,
-    ) -> Result<Answer, EngineError> {
+    ) -> Result<LockOutcome, EngineError> {
         self.ask(Ask::Renew { id, by, fence, lease }).await
     }
 
@@ -136,7 +136,7 @@ impl Locks<'_> {
         id: LockId,
         by: Holder,
         why: String,
-    ) -> Result<Answer, EngineError> {
+    ) -> Result<LockOutcome, EngineError> {
         self.ask(Ask::TakeOver { id, by, why }).await
     }
 
@@ -194,7 +194,7 @@ impl Locks<'_> {
         }
     }
 
-    async fn ask(self, ask: Ask) -> Result<Answer, EngineError> {
+    async fn ask(self, ask: Ask) -> Result<LockOutcome, EngineError> {
         let (events, answer) =
             self.engine.shared().locks.ask(clock::now, self.engine.redacted(ask)).await?;
         for event in events {

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::lock::{
-    Answer, Claim, Holder, Link, Lock, LockId, LockRules, Mode, OnConflict, Pattern, Refusal,
+    Claim, Holder, Link, Lock, LockId, LockOutcome, LockRules, Mode, OnConflict, Pattern, Refusal,
     Waiter,
 };
 use stafette_core::{Millis, TurnKey};
@@ -247,7 +247,7 @@ async fn take(
     let claim = Claim { holder: holder.clone(), turn, patterns, mode: take.mode, lease, reason };
     let wait = take.wait.unwrap_or(rules.wait);
     let mut answer = edge.engine.locks().take(claim, on_conflict, wait).await?;
-    if let Answer::Waiting(waiter) = &answer {
+    if let LockOutcome::Waiting(waiter) = &answer {
         // A client that disconnects now does not know its place in the queue, so that dropping
         // frees it.
         let place = edge.engine.locks().place(waiter.id, holder);
@@ -257,11 +257,11 @@ async fn take(
     shown(&answer)
 }
 
-fn shown(answer: &Answer) -> Result<(StatusCode, Json<LockView>), Problem> {
+fn shown(answer: &LockOutcome) -> Result<(StatusCode, Json<LockView>), Problem> {
     match answer {
-        Answer::Held(lock) => Ok((StatusCode::OK, Json(lock.into()))),
-        Answer::Waiting(waiter) => Ok((StatusCode::ACCEPTED, Json(waiter.into()))),
-        Answer::Done => Err(Problem::new(409, "lock_lost", "The lock is not held any more")),
+        LockOutcome::Held(lock) => Ok((StatusCode::OK, Json(lock.into()))),
+        LockOutcome::Waiting(waiter) => Ok((StatusCode::ACCEPTED, Json(waiter.into()))),
+        LockOutcome::Done => Err(Problem::new(409, "lock_lost", "The lock is not held any more")),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Decides requests to the locks.
 
 use super::{
-    Answer, Ask, Claim, Decision, Ended, GaveUp, Holder, LONGEST_LEASE, LONGEST_TEXT, LONGEST_WAIT,
-    Lock, LockEvent, LockId, Locks, MOST_LOCKS, MOST_PATTERNS, OnConflict, Refusal, Waiter, Who,
+    Ask, Claim, Decision, Ended, GaveUp, Holder, LONGEST_LEASE, LONGEST_TEXT, LONGEST_WAIT, Lock,
+    LockEvent, LockId, LockOutcome, Locks, MOST_LOCKS, MOST_PATTERNS, OnConflict, Refusal, Waiter,
+    Who,
 };
 use crate::{HandoffId, Millis, RunId, Time};
 
@@ -21,9 +22,9 @@ impl Locks {
             Ask::TakeOver { id, by, why } => draft.take_over(id, by, why),
             Ask::Clear { run, keep } => {
                 draft.clear(run, &keep);
-                Ok(Answer::Done)
+                Ok(LockOutcome::Done)
             }
-            Ask::Tick => Ok(Answer::Done),
+            Ask::Tick => Ok(LockOutcome::Done),
         };
         draft.settle();
         let answer = draft.outcome(answer);
@@ -111,7 +112,7 @@ impl Draft {
         claim: Claim,
         on_conflict: OnConflict,
         wait: Millis,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<LockOutcome, Refusal> {
         check(&claim)?;
         // A repeated claim, perhaps because the response got lost: one claim has one lock.
         if let Some(lock) = self.locks.held.values().find(|lock| lock.claim.repeats(&claim)) {
@@ -121,7 +122,7 @@ impl Draft {
             return self.found(id);
         }
         if let Some(waiter) = self.locks.waiting.values().find(|it| it.claim.repeats(&claim)) {
-            return Ok(Answer::Waiting(waiter.clone()));
+            return Ok(LockOutcome::Waiting(waiter.clone()));
         }
         if self.locks.held.len() + self.locks.waiting.len() >= MOST_LOCKS {
             return limit(format!("there are {MOST_LOCKS} locks and waiters already"));
@@ -176,7 +177,7 @@ impl Draft {
         by: &Holder,
         fence: Option<u64>,
         lease: Option<Millis>,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<LockOutcome, Refusal> {
         let Some(lock) = self.locks.held.get(&id) else { return Err(Refusal::Lost { id }) };
         owned(id, &lock.claim, by)?;
         if fence.is_some_and(|fence| fence != lock.fence) {
@@ -189,19 +190,19 @@ impl Draft {
         self.found(id)
     }
 
-    fn release(&mut self, id: LockId, by: &Holder) -> Result<Answer, Refusal> {
+    fn release(&mut self, id: LockId, by: &Holder) -> Result<LockOutcome, Refusal> {
         if let Some(waiter) = self.locks.waiting.get(&id) {
             owned(id, &waiter.claim, by)?;
             self.record(LockEvent::WaitEnded { id, why: GaveUp::Withdrawn });
-            return Ok(Answer::Done);
+            return Ok(LockOutcome::Done);
         }
         let Some(lock) = self.locks.held.get(&id) else { return Err(Refusal::Lost { id }) };
         owned(id, &lock.claim, by)?;
         self.record(LockEvent::LockEnded { id, ended: Ended::Released });
-        Ok(Answer::Done)
+        Ok(LockOutcome::Done)
     }
 
-    fn take_over(&mut self, id: LockId, by: Holder, why: String) -> Result<Answer, Refusal> {
+    fn take_over(&mut self, id: LockId, by: Holder, why: String) -> Result<LockOutcome, Refusal> {
         let Some(lock) = self.locks.held.get(&id) else { return Err(Refusal::Lost { id }) };
         if why.trim().is_empty() {
             return Err(Refusal::NoReason);
@@ -233,17 +234,17 @@ impl Draft {
         }
     }
 
-    fn found(&self, id: LockId) -> Result<Answer, Refusal> {
+    fn found(&self, id: LockId) -> Result<LockOutcome, Refusal> {
         match (self.locks.held.get(&id), self.locks.waiting.get(&id)) {
-            (Some(lock), _) => Ok(Answer::Held(lock.clone())),
-            (None, Some(waiter)) => Ok(Answer::Waiting(waiter.clone())),
+            (Some(lock), _) => Ok(LockOutcome::Held(lock.clone())),
+            (None, Some(waiter)) => Ok(LockOutcome::Waiting(waiter.clone())),
             (None, None) => Err(Refusal::Lost { id }),
         }
     }
 
     /// Returns the response after everything has settled: a waiter may have closed a cycle.
-    fn outcome(&self, answer: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
-        let Ok(Answer::Waiting(waiter)) = &answer else { return answer };
+    fn outcome(&self, answer: Result<LockOutcome, Refusal>) -> Result<LockOutcome, Refusal> {
+        let Ok(LockOutcome::Waiting(waiter)) = &answer else { return answer };
         let circle = self.events.iter().find_map(|event| match event {
             LockEvent::DeadlockFound { circle, refused } if *refused == waiter.id => Some(circle),
             _ => None,

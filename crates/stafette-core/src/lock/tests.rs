@@ -17,7 +17,7 @@ impl Story {
         Story { now: Time(0), locks: Locks::default(), log: Vec::new() }
     }
 
-    fn ask(&mut self, ask: Ask) -> Result<Answer, Refusal> {
+    fn ask(&mut self, ask: Ask) -> Result<LockOutcome, Refusal> {
         let Decision { events, answer } = self.locks.decide(self.now, ask);
         for event in &events {
             self.locks.apply(event);
@@ -53,7 +53,7 @@ impl Story {
         self.ask(Ask::Tick).expect("time passes");
     }
 
-    fn wants(&mut self, who: &str, what: &str) -> Result<Answer, Refusal> {
+    fn wants(&mut self, who: &str, what: &str) -> Result<LockOutcome, Refusal> {
         self.ask(Ask::Take {
             claim: claim(who, what),
             on_conflict: OnConflict::Wait,
@@ -63,14 +63,14 @@ impl Story {
 
     fn takes(&mut self, who: &str, what: &str) -> Lock {
         match self.wants(who, what) {
-            Ok(Answer::Held(lock)) => lock,
+            Ok(LockOutcome::Held(lock)) => lock,
             other => panic!("{who} does not get {what}: {other:?}"),
         }
     }
 
     fn waits(&mut self, who: &str, what: &str) -> LockId {
         match self.wants(who, what) {
-            Ok(Answer::Waiting(waiter)) => waiter.id,
+            Ok(LockOutcome::Waiting(waiter)) => waiter.id,
             other => panic!("{who} does not wait for {what}: {other:?}"),
         }
     }
@@ -116,7 +116,9 @@ fn s5_04_a_lock_lasts_thirty_minutes_unless_it_is_renewed() {
     story.passes(20);
     let by = Holder::person("ada");
     let renew = |fence| Ask::Renew { id: lock.id, by: by.clone(), fence, lease: None };
-    let Ok(Answer::Held(renewed)) = story.ask(renew(Some(lock.fence))) else { panic!("renewed") };
+    let Ok(LockOutcome::Held(renewed)) = story.ask(renew(Some(lock.fence))) else {
+        panic!("renewed")
+    };
     assert_eq!((renewed.fence, renewed.expires_at), (lock.fence, Time(50 * MINUTE)));
     story.passes(29);
     assert_eq!(story.holder_of(lock.id).as_deref(), Some("ada"));
@@ -179,9 +181,11 @@ fn s5_05_a_conflict_is_waited_for_skipped_or_taken_over_as_configured() {
     };
     let skipped = as_configured(OnConflict::Skip, "").expect_err("ada has it");
     assert!(skipped.to_string().starts_with("src/** is locked by ada until"), "{skipped}");
-    let Ok(Answer::Waiting(waiter)) = as_configured(OnConflict::Wait, "") else { panic!("waits") };
+    let Ok(LockOutcome::Waiting(waiter)) = as_configured(OnConflict::Wait, "") else {
+        panic!("waits")
+    };
     let again = as_configured(OnConflict::Wait, "");
-    assert_eq!(again, Ok(Answer::Waiting(waiter.clone())), "one wish has one place");
+    assert_eq!(again, Ok(LockOutcome::Waiting(waiter.clone())), "one wish has one place");
     story.passes(1);
     assert_eq!(story.locks.waiting.len(), 0, "a wait has a deadline");
     let mut take_over = |reason: &str| {
@@ -190,7 +194,7 @@ fn s5_05_a_conflict_is_waited_for_skipped_or_taken_over_as_configured() {
         story.ask(Ask::Take { claim, on_conflict: OnConflict::TakeOver, wait })
     };
     assert_eq!(take_over(" "), Err(Refusal::NoReason));
-    let Ok(Answer::Held(lock)) = take_over("the build is broken") else { panic!("taken") };
+    let Ok(LockOutcome::Held(lock)) = take_over("the build is broken") else { panic!("taken") };
     assert!(lock.fence > ada.fence);
     let ended = Ended::TakenOver { by: Holder::person("bob"), why: "the build is broken".into() };
     assert!(story.log.contains(&LockEvent::LockEnded { id: ada.id, ended }));
@@ -204,7 +208,7 @@ fn s5_05_a_lock_is_taken_over_by_name_with_a_reason() {
     let by = Holder::person("root");
     let why = |why: &str| Ask::TakeOver { id: ada.id, by: by.clone(), why: why.into() };
     assert_eq!(story.ask(why("")), Err(Refusal::NoReason));
-    let Ok(Answer::Held(lock)) = story.ask(why("ada is away")) else { panic!("taken") };
+    let Ok(LockOutcome::Held(lock)) = story.ask(why("ada is away")) else { panic!("taken") };
     assert_eq!((lock.fence, lock.claim.what().as_str()), (2, "src/**"));
     assert_eq!(story.ask(why("once more")), Err(Refusal::Lost { id: ada.id }));
     let theirs = Ask::Release { id: lock.id, by: Holder::person("ada") };
@@ -263,8 +267,8 @@ fn s5_05_who_holds_what_others_wait_for_may_take_more_before_them() {
 fn b_10_an_agent_loses_its_locks_with_its_turn() {
     let mut story = Story::new();
     let ask = |claim| Ask::Take { claim, on_conflict: OnConflict::Wait, wait: Millis(1000) };
-    let Ok(Answer::Held(lock)) = story.ask(ask(agent("builder", 1))) else { panic!("taken") };
-    let Ok(Answer::Waiting(bob)) = story.ask(ask(claim("bob", "src/a.rs"))) else { panic!() };
+    let Ok(LockOutcome::Held(lock)) = story.ask(ask(agent("builder", 1))) else { panic!("taken") };
+    let Ok(LockOutcome::Waiting(bob)) = story.ask(ask(claim("bob", "src/a.rs"))) else { panic!() };
     let run = RunId(Uuid::nil());
     let keep = |attempt| Ask::Clear { run, keep: vec![(HandoffId(1), attempt)] };
     story.ask(keep(1)).expect("the turn goes on");
@@ -272,7 +276,7 @@ fn b_10_an_agent_loses_its_locks_with_its_turn() {
     story.ask(keep(2)).expect("the turn was fenced");
     assert!(!story.locks.held.contains_key(&lock.id));
     assert_eq!(story.holder_of(bob.id).as_deref(), Some("bob"));
-    let Ok(Answer::Waiting(_)) = story.ask(ask(agent("builder", 2))) else { panic!("waits") };
+    let Ok(LockOutcome::Waiting(_)) = story.ask(ask(agent("builder", 2))) else { panic!("waits") };
     story.ask(Ask::Clear { run, keep: Vec::new() }).expect("the run is over");
     assert!(story.locks.waiting.is_empty());
 }
@@ -285,7 +289,7 @@ fn s5_04_two_commands_of_one_person_exclude_each_other() {
         let claim = Claim { holder, ..claim("ada", "src/**") };
         Ask::Take { claim, on_conflict: OnConflict::Skip, wait: Millis(0) }
     };
-    let Ok(Answer::Held(lock)) = story.ask(at("pid 1")) else { panic!("taken") };
+    let Ok(LockOutcome::Held(lock)) = story.ask(at("pid 1")) else { panic!("taken") };
     assert!(matches!(story.ask(at("pid 2")), Err(Refusal::Locked { .. })));
     let write = |holder: &Holder, fence| {
         story.locks.may_write(story.now, holder, ["src/a.rs"], fence).is_ok()

@@ -105,7 +105,7 @@ pub struct Measured {
 
 /// The answer to a phase, for counting its tokens.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Answer {
+pub struct PhaseAnswer {
     pub request: PhaseRequest,
     pub response: PhaseResponse,
 }
@@ -126,7 +126,7 @@ impl Run {
     }
 
     /// Returns the answer to a phase in `input`, if it contains one.
-    pub fn phase_answer(&self, input: &Input) -> Option<Answer> {
+    pub fn phase_answer(&self, input: &Input) -> Option<PhaseAnswer> {
         let (turn, response) = match input {
             Input::Finish { turn, result } => {
                 (*turn, tell::complete(self, turn.handoff, (**result).clone()).response)
@@ -138,7 +138,7 @@ impl Run {
         let offer = &self.handoff(turn.handoff).filter(|_| is_asked)?.offer;
         let phase = asked(offer)?;
         decision(&response)?;
-        Some(Answer {
+        Some(PhaseAnswer {
             request: PhaseRequest::from_offer(offer, "", phase),
             response: PhaseResponse::from_response(&response, "", phase),
         })

@@ -97,7 +97,7 @@ async fn take(desk: &LockManager, claim: Claim) -> Result<Option<LockId>, Engine
     desk.refreshed().await?;
     let (events, answer) = desk.ask(clock::now, ask).await?;
     let (id, is_left) = match answer.map_err(|refusal| EngineError::Lock { refusal })? {
-        stafette_core::lock::Answer::Held(lock) => (lock.id, lock.claim.reason == reason),
+        stafette_core::lock::LockOutcome::Held(lock) => (lock.id, lock.claim.reason == reason),
         _ => return Ok(None),
     };
     let is_new =

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use stafette_core::Time;
-use stafette_core::lock::{Answer, Ask, Decision, GaveUp, LockEvent, LockId, Locks, Refusal};
+use stafette_core::lock::{Ask, Decision, GaveUp, LockEvent, LockId, LockOutcome, Locks, Refusal};
 use stafette_store::{LockBatch, LockEntry, LockError, LockRow, LockStore, ReadError, Store};
 use thiserror::Error;
 use tokio::sync::watch;
@@ -129,7 +129,7 @@ impl LockManager {
         &self,
         clock: impl Fn() -> Time,
         ask: Ask,
-    ) -> Result<(Vec<LockEvent>, Result<Answer, Refusal>), LockManagerError> {
+    ) -> Result<(Vec<LockEvent>, Result<LockOutcome, Refusal>), LockManagerError> {
         let _turn = self.turn.lock().await;
         let mut tries = 0;
         loop {
@@ -164,7 +164,11 @@ impl LockManager {
     ///
     /// # Errors
     /// When the wait ended without a lock.
-    pub async fn wait(&self, id: LockId, within: Duration) -> Result<Answer, LockManagerError> {
+    pub async fn wait(
+        &self,
+        id: LockId,
+        within: Duration,
+    ) -> Result<LockOutcome, LockManagerError> {
         let mut shown = self.shown.subscribe();
         let until = Instant::now() + within.min(LONGEST_CALL);
         self.line().seen.insert(id, Instant::now());
@@ -172,7 +176,7 @@ impl LockManager {
             let waiter = {
                 let locks = shown.borrow_and_update();
                 if let Some(lock) = locks.held.get(&id) {
-                    return Ok(Answer::Held(lock.clone()));
+                    return Ok(LockOutcome::Held(lock.clone()));
                 }
                 locks.waiting.get(&id).cloned()
             };
@@ -183,7 +187,7 @@ impl LockManager {
                 return Err(LockManagerError::Refused { refusal });
             };
             if !matches!(tokio::time::timeout_at(until, shown.changed()).await, Ok(Ok(()))) {
-                return Ok(Answer::Waiting(waiter));
+                return Ok(LockOutcome::Waiting(waiter));
             }
         }
     }

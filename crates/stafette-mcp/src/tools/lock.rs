@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::Millis;
-use stafette_core::lock::{Answer as Given, Claim, Holder, LockId, Mode, OnConflict, Pattern};
+use stafette_core::lock::{Claim, Holder, LockId, LockOutcome, Mode, OnConflict, Pattern};
 use tokio::time::Instant;
 
 use super::{CallContext, Effect, Right, ToolError, Whose};
@@ -94,18 +94,18 @@ impl super::Tool for Tool {
         let taken =
             context.engine.locks().take(claim, on_conflict, Millis::seconds(seconds)).await?;
         let lock = match taken {
-            Given::Waiting(waiter) => wait(&context, waiter.id, holder, seconds).await?,
+            LockOutcome::Waiting(waiter) => wait(&context, waiter.id, holder, seconds).await?,
             given => given,
         };
         match lock {
-            Given::Held(lock) => Ok(Output {
+            LockOutcome::Held(lock) => Ok(Output {
                 lock: lock.id.to_string(),
                 fence: lock.fence,
                 patterns: lock.claim.patterns.iter().map(ToString::to_string).collect(),
                 expires_at: lock.expires_at.rfc3339(),
                 next: "Make your changes, then call `unlock`.".to_owned(),
             }),
-            Given::Waiting(_) | Given::Done => {
+            LockOutcome::Waiting(_) | LockOutcome::Done => {
                 Err(ToolError::new("locked", "It did not come free")
                     .fix("Work on something else first, and try again."))
             }
@@ -119,7 +119,7 @@ async fn wait(
     id: LockId,
     holder: Holder,
     seconds: u64,
-) -> Result<Given, ToolError> {
+) -> Result<LockOutcome, ToolError> {
     let place = context.engine.locks().place(id, holder);
     let end = Instant::now() + Duration::from_secs(seconds);
     let mut step = 0;
@@ -128,9 +128,9 @@ async fn wait(
         let left = end.saturating_duration_since(Instant::now());
         context.goes_on(step, format!("waiting in line for {id}, {} s left", left.as_secs())).await;
         match context.engine.locks().wait(id, left.min(SIGN)).await? {
-            Given::Waiting(_) if !left.is_zero() => {}
+            LockOutcome::Waiting(_) if !left.is_zero() => {}
             // A waiter whose time is up leaves the queue.
-            waiting @ Given::Waiting(_) => return Ok(waiting),
+            waiting @ LockOutcome::Waiting(_) => return Ok(waiting),
             given => {
                 place.keep();
                 return Ok(given);
