@@ -4,8 +4,11 @@
 //! path after it, and a text with spaces may be another command. What exists is found by the caller.
 
 pub mod environment;
+mod launchers;
 
 use std::collections::BTreeSet;
+
+use launchers::{runs_found, split_string};
 
 /// The programs that run the files among their arguments, or the command after them.
 const RUNNERS: [&str; 50] = [
@@ -102,9 +105,6 @@ const STARTING: [&str; 21] = [
     "SSH_ASKPASS",
     "VISUAL",
 ];
-
-/// Programs that run their arguments with more that they read.
-const APPENDING: [&str; 2] = ["parallel", "xargs"];
 
 /// Programs that only look at the files that are named to them, or make and remove them.
 const LOOKING: [&str; 18] = [
@@ -386,37 +386,6 @@ impl Mentions {
 
 fn is_runner(program: &str) -> bool {
     RUNNERS.contains(&program.rsplit('/').next().unwrap_or_default())
-}
-
-/// True if a program runs files that it finds or reads the names of, as far as a program among its
-/// arguments runs them.
-fn runs_found(name: &str, arguments: &[Word]) -> bool {
-    if APPENDING.contains(&name) {
-        return arguments.iter().any(|word| is_runner(&word.text));
-    }
-    if !matches!(name, "fd" | "find") {
-        return false;
-    }
-    let is_place = |word: &Word| word.text.contains("{}");
-    let mut pairs = arguments.windows(2).filter(|pair| EXECUTING.contains(&&*pair[0].text));
-    let runs = |program: &Word| {
-        is_place(program)
-            || is_runner(&program.text) && (name == "fd" || arguments.iter().any(is_place))
-    };
-    pairs.any(|pair| runs(&pair[1]))
-}
-
-/// The command in an option of `env`, behind it at once.
-fn split_string<'w>(name: &str, word: &'w str) -> Option<&'w str> {
-    if name != "env" {
-        return None;
-    }
-    // Long options can be shortened.
-    if let Some((option, text)) = word.split_once('=').filter(|(option, _)| option.len() > 2) {
-        return "--split-string".starts_with(option).then_some(text);
-    }
-    let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
-    letters.split_once('S').map(|(_, text)| text)
 }
 
 /// The module that Python runs, if this word of its command names one: after `-m`, also among other
