@@ -4,8 +4,11 @@
 //! path after it, and a text with spaces may be another command. What exists is found by the caller.
 
 pub mod environment;
+mod launchers;
 
 use std::collections::BTreeSet;
+
+use launchers::{runs_found, split_string};
 
 /// The programs that run the files among their arguments, or the command after them.
 const RUNNERS: [&str; 50] = [
@@ -78,17 +81,29 @@ const SUBCOMMANDS: [&str; 38] = [
 /// How many of the subcommands take the name of a script.
 const STARTING_SCRIPTS: usize = 3;
 
-/// Variables that name a file which programs run, or hold a command.
-const STARTING: [&str; 9] = [
+/// Variables that name a file which programs run, or hold a command or options.
+const STARTING: [&str; 21] = [
     "BASH_ENV",
+    "BROWSER",
+    "EDITOR",
     "ENV",
+    "GIT_ASKPASS",
+    "GIT_EDITOR",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PAGER",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_SSH",
     "GIT_SSH_COMMAND",
+    "LD_AUDIT",
     "LD_PRELOAD",
     "NODE_OPTIONS",
+    "PAGER",
     "PERL5OPT",
     "PROMPT_COMMAND",
     "PYTHONSTARTUP",
     "RUBYOPT",
+    "SSH_ASKPASS",
+    "VISUAL",
 ];
 
 /// Programs that only look at the files that are named to them, or make and remove them.
@@ -194,14 +209,13 @@ impl Mentions {
     ) {
         let outer = piped.is_none();
         self.looks_up = false;
-        let leads = |word: &&Word| {
-            (!outer && KEYWORDS.contains(&word.text.as_str())) || word.assignment().is_some()
-        };
+        let leads = |word: &&Word| (!outer && word.is_keyword()) || word.assignment().is_some();
         let (lead, words) = words.split_at(words.iter().take_while(leads).count());
         for (variable, value) in lead.iter().filter_map(Word::assignment) {
-            let starts = STARTING.contains(&variable);
-            let role = if starts { Role::Runs } else { Role::Takes };
-            self.add(value, folders, role, outer, false);
+            match STARTING.contains(&variable) {
+                true => self.started(value, folders, outer, depth),
+                false => self.add(value, folders, Role::Takes, outer, false),
+            }
         }
         // A bare program is found elsewhere then.
         self.runs_computed |= lead.iter().chain(words).any(Word::leads_path_astray);
@@ -227,6 +241,7 @@ impl Mentions {
             _ => Role::Takes,
         };
         self.programs.insert(name.clone());
+        self.runs_computed |= runs_found(&name, arguments);
         self.runs_computed |=
             program.computed || (role == Role::Runs && arguments.iter().any(|word| word.computed));
         let is_relative = program.text.contains('/') && !program.text.starts_with('/');
@@ -241,8 +256,21 @@ impl Mentions {
         let is_hidden = |word: &Word| word.text.starts_with("/proc/");
         self.runs_computed |=
             is_hidden(program) || role == Role::Runs && arguments.iter().any(is_hidden);
+        let mut no_more_options = false;
         for word in arguments {
             self.looks_up = looks_up;
+            if no_more_options && role == Role::Runs {
+                // A name of a file can begin like an option.
+                self.add(&word.text, &folders, role, outer, word.computed);
+            }
+            no_more_options |= word.text == "--";
+            let set = word.assignment().filter(|(variable, _)| STARTING.contains(variable));
+            if let Some((_, value)) = set.filter(|_| role == Role::Runs) {
+                self.started(value, &folders, outer, depth);
+            }
+            if let Some(text) = split_string(&name, &word.text).filter(|_| depth > 0) {
+                self.text(text, &folders, depth - 1);
+            }
             let before = std::mem::replace(&mut before, &word.text);
             if FOLDERS.contains(&before) {
                 go_to(std::slice::from_ref(word), &mut folders);
@@ -293,12 +321,22 @@ impl Mentions {
         for word in arguments {
             let Some((variable, value)) = word.assignment() else { continue };
             let runs = runs || STARTING.contains(&variable);
-            let role = if runs { Role::Runs } else { Role::Takes };
-            self.add(value, folders, role, false, word.computed);
             self.runs_computed |= runs && word.computed;
-            if runs && depth > 0 {
-                self.text(value, folders, depth - 1);
+            match runs {
+                true => self.started(value, folders, false, depth),
+                false => self.add(value, folders, Role::Takes, false, word.computed),
             }
+        }
+    }
+
+    /// Reads a value that is a file to run, a command, or options of a program.
+    fn started(&mut self, value: &str, folders: &[String], outer: bool, depth: usize) {
+        self.add(value, folders, Role::Runs, outer, false);
+        for part in value.split_whitespace() {
+            self.argument(&Word::plain(part), folders, Role::Runs, outer);
+        }
+        if depth > 0 {
+            self.text(value, folders, depth - 1);
         }
     }
 
@@ -403,6 +441,10 @@ impl Word {
         Self { text: text.to_owned(), computed: false }
     }
 
+    fn is_keyword(&self) -> bool {
+        KEYWORDS.contains(&self.text.as_str())
+    }
+
     /// The variable and its value, if the word sets one.
     fn assignment(&self) -> Option<(&str, &str)> {
         let (name, value) = self.text.split_once('=')?;
@@ -421,6 +463,8 @@ impl Word {
 #[derive(Debug, Default)]
 struct Simple {
     words: Vec<Word>,
+    /// The files that it reads from, wherever they stand.
+    reads: Vec<Word>,
     piped: bool,
 }
 
@@ -471,6 +515,8 @@ struct Cut {
     begun: bool,
     /// True if the word is a file that is written to.
     written: bool,
+    /// True if the word is a file that is read from.
+    read: bool,
     /// The commands that stand within quotes.
     quoted: Vec<String>,
 }
@@ -511,21 +557,23 @@ impl Cut {
                     self.end_command();
                     self.simple.piped = true;
                 }
-                ';' | '&' | '|' | '(' | ')' | '`' | '\n' => self.end_command(),
+                ';' | '&' | '|' | '(' | ')' | '\n' => self.end_command(),
+                '`' => {
+                    self.begun = true;
+                    self.word.computed = true;
+                    self.quoted.push(rest.by_ref().take_while(|c| *c != '`').collect());
+                }
                 '<' => {
-                    self.end_word();
+                    self.end_stream();
                     if rest.peek() == Some(&'(') {
                         // The output of a command, as a file.
                         self.simple.words.push(Word { text: String::new(), computed: true });
                     }
+                    self.read = true;
+                    while rest.next_if(|c| matches!(c, '<' | '&')).is_some() {}
                 }
                 '>' => {
-                    // The number of a stream in front of it is no word.
-                    if self.word.text.bytes().all(|byte| byte.is_ascii_digit()) {
-                        self.word = Word::default();
-                        self.begun = false;
-                    }
-                    self.end_word();
+                    self.end_stream();
                     self.written = true;
                     while rest.next_if(|c| matches!(c, '>' | '&' | '|')).is_some() {}
                 }
@@ -585,19 +633,35 @@ impl Cut {
         }
     }
 
+    /// Ends the word in front of a redirection. The number of a stream is none.
+    fn end_stream(&mut self) {
+        if !self.word.computed && self.word.text.bytes().all(|byte| byte.is_ascii_digit()) {
+            self.word = Word::default();
+            self.begun = false;
+        }
+        self.end_word();
+    }
+
     fn end_word(&mut self) {
         let word = std::mem::take(&mut self.word);
-        if self.begun && !self.written {
-            self.simple.words.push(word);
+        match self.begun {
+            true if self.written => {}
+            true if self.read => self.simple.reads.push(word),
+            true => self.simple.words.push(word),
+            false => return,
         }
-        self.written &= !self.begun;
-        self.begun = false;
+        (self.written, self.read, self.begun) = (false, false, false);
     }
 
     fn end_command(&mut self) {
         self.end_word();
-        self.written = false;
-        let simple = std::mem::take(&mut self.simple);
+        (self.written, self.read) = (false, false);
+        let mut simple = std::mem::take(&mut self.simple);
+        if !simple.words.is_empty() && simple.words.iter().all(Word::is_keyword) {
+            // What it reads from is no program.
+            simple.words.push(Word::plain(":"));
+        }
+        simple.words.append(&mut simple.reads);
         if !simple.words.is_empty() {
             self.commands.push(simple);
         }

@@ -1,9 +1,10 @@
 //! File access by handles: no link is followed, and no half-written file is ever visible.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use rustix::fs::{
@@ -93,7 +94,8 @@ impl Folder {
     /// Opens the folder, and creates what is missing. The path to it may contain links; the folders
     /// below it may not be links.
     pub(crate) fn open(at: &Path) -> io::Result<Folder> {
-        std::fs::create_dir_all(at)?;
+        // Whatever the umask, nobody else can put something there.
+        DirBuilder::new().recursive(true).mode(0o755).create(at)?;
         let root = openat(CWD, at, FOLDER, Mode::empty())?;
         let handoffs = enter(&root, "handoffs")?;
         let [pending, accepted, completed, rejected] =

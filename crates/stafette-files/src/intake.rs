@@ -12,6 +12,7 @@ use stafette_core::{
 use stafette_engine::{Engine, EngineError};
 
 use crate::folder::{Kind, MAX_FILE, Place, Seen};
+use crate::mirror::is_own_name;
 use crate::origin::Origin;
 use crate::{Coordination, SETTLES};
 
@@ -72,10 +73,21 @@ impl Coordination {
                 return true;
             }
             self.mirror(key.0, key.1).await;
-            if self.known.get(&key).is_none_or(|(_, at)| at != name) {
-                let _ = self.folder.remove(Place::Pending, name);
-            }
-            return true;
+            let (run, handoff) = key;
+            let reason = match self.known.get(&key) {
+                _ if !is_own_name(&value, name) => format!(
+                    "it names {handoff} of run {run}, which has a file of its own: leave out \
+                     `context.handoff` to hand on"
+                ),
+                None => format!("there is no {handoff} in run {run}"),
+                Some((_, at)) if at == name => return true,
+                Some(_) => {
+                    let _ = self.folder.remove(Place::Pending, name);
+                    return true;
+                }
+            };
+            let rejection = Rejection::new("not_a_message", reason);
+            return self.turn_away(name, &rejection, Some(value));
         }
         match self.origin(Some(Place::Pending), name).await {
             Ok(Origin::Here) => {}

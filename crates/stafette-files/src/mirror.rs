@@ -158,7 +158,7 @@ pub(crate) fn file_name(id: &str) -> String {
     }
 }
 
-fn is_own_name(value: &Value, name: &str) -> bool {
+pub(crate) fn is_own_name(value: &Value, name: &str) -> bool {
     let id = value.get("message_id").and_then(Value::as_str);
     id.is_some_and(|id| file_name(id) == name)
 }

@@ -292,6 +292,17 @@ async fn s5_02_what_is_not_right_ends_in_rejected_with_its_reason() {
     assert_eq!(room.rejection("again.json").await["code"], "duplicate");
     room.drop("early.json", message(SECOND, "planner", "builder", "task_handoff").to_string());
     assert_eq!(room.rejection("early.json").await["code"], "no_turn");
+
+    // A copy of a handoff's file, and one that names a handoff that is not there.
+    for (name, handoff) in [("copy.json", "h1"), ("lost.json", "h77")] {
+        let mut copy = message(SECOND, "planner", "builder", "task_handoff");
+        copy["context"]["run"] = json!(run);
+        copy["context"]["handoff"] = handoff.into();
+        room.drop(name, copy.to_string());
+        let reason = room.rejection(name).await;
+        assert_eq!(reason["code"], "not_a_message", "{reason}");
+        assert!(reason["reason"].as_str().is_some_and(|text| text.contains(handoff)), "{reason}");
+    }
     let handoffs = room.engine.log().handoffs(run).await.expect("handoffs");
     assert_eq!(handoffs.len(), 2, "only the good one was taken");
 }

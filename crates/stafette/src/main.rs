@@ -17,6 +17,8 @@ mod window;
 use std::process::ExitCode;
 
 use output::{Manner, Output};
+use rustix::fs::Mode;
+use rustix::process::umask;
 
 /// The first argument that selects the launcher of sandboxes.
 const SANDBOXED: &str = "sandboxed";
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         // A scripted agent's turn has an exit status of its own.
         return stafette_agents::scripted::play(script);
     }
+    close_to_others();
     let outlives_pipe = cli.command.as_ref().is_some_and(commands::cleans_up);
     Manner { quiet: cli.quiet, verbose: cli.verbose, outlives_pipe }.set();
     let output = Output::new(cli.json);
@@ -44,5 +47,17 @@ fn main() -> ExitCode {
             output.failure(&failure);
             failure.code.into()
         }
+    }
+}
+
+/// Sees to it that no other user can change what is made here: git, agents and we make files in the
+/// project with the umask. One that lets the whole machine write is nobody's wish.
+fn close_to_others() {
+    let others = Mode::WOTH;
+    let before = umask(others | Mode::WGRP);
+    if before.contains(others) {
+        umask(before);
+    } else {
+        umask(before | others | Mode::WGRP);
     }
 }

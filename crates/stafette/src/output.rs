@@ -265,7 +265,7 @@ mod tests {
     fn b_17_json_that_is_shown_means_the_same_and_steers_nothing() {
         let shown = shown_json("{\"a\":\"\u{202e}\u{9b}2J\"}\n\x1b]0;x\n".as_bytes());
         let shown = String::from_utf8(shown).unwrap();
-        assert_eq!(shown, "{\"a\":\"\\u202e\\u009b2J\"}\n\u{fffd}]0;x\n");
+        assert_eq!(shown, "{\"a\":\"\\u202e\\u009b2J\"}\n\\u001b]0;x\n");
     }
 
     #[test]

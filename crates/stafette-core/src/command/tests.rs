@@ -28,6 +28,7 @@ fn b_20_within_a_shell_what_is_run_counts() {
         ("touch begun; while [ ! -e go ]; do sleep 0.01; done", &[]),
         ("\"$HOME\"/x $(./y) `./z`", &["./y", "./z"]),
         ("exec \"$PWD/x\" && ${PWD}/y", &["./x", "./y"]),
+        ("exec 3< ./no; </dev/null ./yes", &["./yes"]),
         ("# ./no\n./yes", &["./yes"]),
         ("echo './no'", &[]),
     ] {
@@ -73,11 +74,27 @@ fn b_20_files_are_found_however_they_are_named() {
         &["sh", "-c", "BASH_ENV=s/a.sh bash -c :"],
         &["git", "-c", "alias.x=!sh s/a.sh", "x"],
         &["sh", "-c", "git -c core.fsmonitor=s/a.sh status"],
+        &["sh", "-c", "</dev/null s/a.sh"],
+        &["sh", "-c", "0<x 2>y s/a.sh"],
+        &["sh", "-c", "s/a.sh <<END\nx\nEND"],
+        &["env", "-Ssh s/a.sh"],
+        &["env", "-vSsh s/a.sh"],
+        &["env", "--split-string=sh s/a.sh"],
+        &["env", "--split=sh s/a.sh"],
+        &["sh", "-c", "`s/a.sh`"],
+        &["sh", "-c", "NODE_OPTIONS='--require ./s/a.sh' node x.js"],
+        &["sh", "-c", "export RUBYOPT='-w -r./s/a.sh'; ruby x.rb"],
+        &["env", "PERL5OPT=-w -Ms/a.sh", "perl", "x.pl"],
+        &["sh", "-c", "EDITOR=s/a.sh crontab -e"],
+        &["sh", "-c", "GIT_EDITOR='sh s/a.sh' git commit"],
+        &["env", "VISUAL=sh s/a.sh", "x"],
+        &["sh", "-c", "PYTHONSTARTUP=s/a.sh python3 -i"],
     ] {
         let found = of(words);
         let is_it = |path: &String| path.replace("./", "") == "s/a.sh";
         assert!(found.iter().any(is_it), "{words:?}: {found:?}");
     }
+    assert!(of(&["sh", "--", "-x.sh"]).contains(&"-x.sh".to_owned()));
     for words in [["python3", "-Bm", "mod"].as_slice(), &["python3", "-ummod"]] {
         assert!(of(words).contains(&"mod.py".to_owned()), "{words:?}");
     }
@@ -96,6 +113,16 @@ fn b_20_files_are_found_however_they_are_named() {
         "PATH=.:$PATH run.sh",
         "PATH=$PWD/sub:$PATH; prog",
         "echo c2ggcnVuLnNo|base64 -d|sh",
+        "`cat list.txt`",
+        "`pwd`/x.sh",
+        "sh `cat list.txt`",
+        "find . -name x.sh -exec sh {} ';'",
+        "find . -name x.sh -exec {} ';'",
+        "find . -execdir env sh {} +",
+        "fd x.sh -x sh",
+        "find . -name x.sh | xargs sh",
+        "ls | xargs -n1 python3",
+        "ls | parallel bash",
     ] {
         let words = ["sh", "-c", text].map(str::to_owned);
         assert!(mentions(&words).runs_computed, "{text}");
@@ -113,6 +140,14 @@ fn b_20_files_are_found_however_they_are_named() {
         "grep x a | python3 b.py",
         "cd \"$HOME\" && cargo test",
         "find . -name x -exec rm {} +",
+        "find . -name x -exec ./a.sh {} +",
+        "find . -name x | xargs rm",
+        "find . -name x | xargs ./a.sh",
+        "echo `date`",
+        "x=`date`; echo $x",
+        "wc -l < a.txt",
+        "exec 3< a.txt; cat <&3",
+        "./a.sh < /dev/null",
     ] {
         let words = ["sh", "-c", text].map(str::to_owned);
         assert!(!mentions(&words).runs_computed, "{text}");

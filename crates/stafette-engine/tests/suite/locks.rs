@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use stafette_core::lock::{
-    Answer, Ask, Claim, Conflict, Holder, Lock, LockRules, Mode, OnConflict, Refusal,
+    Ask, Claim, Conflict, Holder, Lock, LockOutcome, LockRules, Mode, OnConflict, Refusal,
 };
 use stafette_core::{Event, HandoffId, Input, Millis, RunId, Time, TurnKey};
 use stafette_engine::{Engine, EngineError, LockManager};
@@ -93,7 +93,7 @@ impl Ring {
             let (on_conflict, wait) = (OnConflict::Skip, Millis(0));
             let ask = Ask::Take { claim, on_conflict, wait };
             let (_, answer) = desk.ask(|| self.now(), ask).await.expect("the store works");
-            let Ok(Answer::Held(Lock { id, fence, .. })) = answer else {
+            let Ok(LockOutcome::Held(Lock { id, fence, .. })) = answer else {
                 // The other has it: time passes, at times more than the lease.
                 self.now.fetch_add(60_000, Ordering::SeqCst);
                 tokio::task::yield_now().await;
@@ -182,7 +182,7 @@ async fn engine() -> (Engine, MemoryStore, TempDir) {
 
 async fn take(engine: &Engine, claim: Claim) -> Lock {
     match engine.locks().take(claim, OnConflict::Skip, Millis(0)).await {
-        Ok(Answer::Held(lock)) => lock,
+        Ok(LockOutcome::Held(lock)) => lock,
         other => panic!("{other:?}"),
     }
 }
@@ -250,7 +250,7 @@ async fn s5_05_who_waits_hears_of_the_lock_of_a_late_end_and_of_a_deadlock() {
     let first = take(&engine, claim(ada.clone(), "a")).await;
     let wait =
         async |claim: Claim, wait| match engine.locks().take(claim, OnConflict::Wait, wait).await {
-            Ok(Answer::Waiting(waiter)) => waiter.id,
+            Ok(LockOutcome::Waiting(waiter)) => waiter.id,
             other => panic!("{other:?}"),
         };
     let short = wait(claim(bob.clone(), "a"), Millis(20)).await;
@@ -259,13 +259,13 @@ async fn s5_05_who_waits_hears_of_the_lock_of_a_late_end_and_of_a_deadlock() {
 
     let long = wait(claim(bob.clone(), "a"), Millis::minutes(5)).await;
     let still = engine.locks().wait(long, Duration::ZERO).await;
-    assert!(matches!(still, Ok(Answer::Waiting(_))), "{still:?}");
+    assert!(matches!(still, Ok(LockOutcome::Waiting(_))), "{still:?}");
     let (waited, released) = tokio::join!(
         engine.locks().wait(long, PATIENCE),
         engine.locks().release(first.id, ada.clone())
     );
     released.expect("given back");
-    let Ok(Answer::Held(lock)) = waited else { panic!("{waited:?}") };
+    let Ok(LockOutcome::Held(lock)) = waited else { panic!("{waited:?}") };
     assert_eq!((lock.id, lock.fence), (long, 2));
 
     // Bob has a, the agent has b; each wants the other's.

@@ -60,7 +60,14 @@ impl Known {
         self.count += 1;
         self.add(value.as_bytes());
         self.add(percent(value).as_bytes());
-        self.add(quoted(value).as_bytes());
+        for form in [quoted(value), spelled(value, false), spelled(value, true)] {
+            self.add(form.as_bytes());
+            // A text of JSON within another.
+            self.add(quoted(&form).as_bytes());
+        }
+        for quote in ["&#39;", "&#x27;", "&apos;"] {
+            self.add(in_markup(value, quote).as_bytes());
+        }
         base64(value.as_bytes()).iter().for_each(|form| self.add(form));
         if value.contains('\n') {
             // A terminal ends its lines in another way.
@@ -187,6 +194,29 @@ pub(super) fn percent(value: &str) -> String {
 fn quoted(value: &str) -> String {
     let json = serde_json::Value::from(value).to_string();
     json.trim_start_matches('"').strip_suffix('"').unwrap_or_default().to_owned()
+}
+
+/// Returns a value as it is written within a JSON text of ASCII letters alone, by programs that also spell
+/// the letters of markup (`all`) or do not.
+fn spelled(value: &str, all: bool) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::with_capacity(value.len());
+    for c in quoted(value).chars() {
+        match c.is_ascii() && !(all && "<>&'".contains(c)) {
+            true => text.push(c),
+            false => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
+                // Writing to a text cannot fail.
+                let _ = write!(text, "\\u{unit:04x}");
+            }),
+        }
+    }
+    text
+}
+
+/// Returns a value as it is written within HTML and XML.
+fn in_markup(value: &str, quote: &str) -> String {
+    let value = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    value.replace('"', "&quot;").replace('\'', quote)
 }
 
 /// Returns the parts of base64 that a value leads to, wherever it begins in the encoded text.

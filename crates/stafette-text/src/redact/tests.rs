@@ -291,6 +291,32 @@ fn b_17_values_of_the_environment_are_taken_out_wherever_they_stand() {
 }
 
 #[test]
+fn b_17_values_of_the_environment_are_taken_out_however_json_and_markup_spell_them() {
+    let value = "Zq8!kä<&9\"x\\y'";
+    let redactor = Redactor::of_environment([("T_API_KEY", value)]);
+    let json = r#"Zq8!kä<&9\"x\\y'"#;
+    let ascii = r#"Zq8!k\u00e4<&9\"x\\y'"#;
+    let spelled = r#"Zq8!k\u00e4\u003c\u00269\"x\\y\u0027"#;
+    let twice = |text: &str| serde_json::Value::from(text).to_string();
+    for text in [
+        json.to_owned(),
+        ascii.to_owned(),
+        spelled.to_owned(),
+        twice(json),
+        twice(ascii),
+        twice(spelled),
+        "Zq8!kä&lt;&amp;9&quot;x\\y&#39;".to_owned(),
+        "Zq8!kä&lt;&amp;9&quot;x\\y&#x27;".to_owned(),
+    ] {
+        let kept = redactor.text(&text);
+        assert!(
+            is_marked(&kept) && !kept.contains("Zq8") && !kept.contains("9&"),
+            "{text}: {kept}"
+        );
+    }
+}
+
+#[test]
 fn b_17_json_is_redacted_by_its_texts_and_names() {
     let token = tokens()[3].1.clone();
     let mut value = json!({

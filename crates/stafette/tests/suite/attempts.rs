@@ -362,3 +362,92 @@ fn b_21_a_change_of_the_coordination_folder_needs_a_person() {
     assert!(applied.code != 0 && applied.err.contains("approve"), "{applied:?}");
     assert_eq!(world.read(file), "");
 }
+
+/// Reads all that there is of a run, of its victim and of another run.
+fn reads(own: &str, other: &str) -> String {
+    let read = |id: u32, uri: String| {
+        let params = serde_json::json!({ "uri": format!("stafette://runs/{uri}") });
+        serde_json::json!({ "jsonrpc": "2.0", "id": id, "method": "resources/read", "params": params })
+    };
+    let begin = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"sh","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"resources/list"}
+{"jsonrpc":"2.0","id":3,"method":"completion/complete","params":{"ref":{"type":"ref/resource","uri":"stafette://runs/{run}"},"argument":{"name":"run","value":""}}}
+"#;
+    let all = [
+        read(4, format!("{own}/briefings/victim")),
+        read(5, format!("{own}/handoffs")),
+        read(6, other.to_owned()),
+        read(7, format!("{other}/handoffs")),
+        read(8, own.to_owned()),
+    ];
+    begin.to_owned() + &all.map(|call| format!("{call}\n")).concat()
+}
+
+#[test]
+fn b_21_an_agent_reads_no_other_agents_turn_and_no_other_run_by_mcp() {
+    let world = World::new();
+    world.write(
+        "stafette.toml",
+        "[workflow]\nname = \"reads\"\nentry = \"boss\"\n[agents.boss]\nrunner = \"exec\"\n\
+         command = [\"sh\", \"boss.sh\"]\n[agents.victim]\nrunner = \"external\"\n\
+         [agents.mallory]\nrunner = \"exec\"\nresult = \"exit\"\ncommand = [\"sh\", \"mallory.sh\"]\n\
+         [[routes]]\nfrom = \"boss\"\nto = \"victim\"\n[[routes]]\nfrom = \"boss\"\nto = \"mallory\"\n\
+         [limits]\ncooldown = 0\n",
+    );
+    let hands = |to: &str, text: &str| {
+        let program = program();
+        format!("'{program}' emit HANDOFF '{{\"to\":\"{to}\",\"summary\":\"{text}\"}}'\n")
+    };
+    let (first, second) = (hands("victim", "it is swordfish"), hands("mallory", "do it"));
+    world.write("boss.sh", &format!("cat > /dev/null\n{first}{second}"));
+    let waits = "cat > /dev/null\nuntil [ -e calls ]; do sleep 0.01; done\n";
+    let asks = format!("'{}' mcp < calls > new-$STAFETTE_RUN\n", program());
+    let tells = "mv new-$STAFETTE_RUN answers-$STAFETTE_RUN\n";
+    world.write("mallory.sh", &format!("{waits}{asks}{tells}"));
+    world.run(&["trust", "--yes"]).ok();
+    let begin = |request: &str| {
+        let said = world.run(&["run", "--detach", request]).ok();
+        said.out.trim().to_owned()
+    };
+    let (own, other) = (begin("my own wish"), begin("the wish of somebody else"));
+    for run in [&own, &other] {
+        until_so("the victim has its turn", || {
+            world.run(&["handoffs", run, "--json"]).ok().out.contains("swordfish")
+        });
+    }
+    let calls = reads(&own, &other);
+    let answer = |answers: &str, id: u64| {
+        let lines = answers.lines().filter_map(|line| serde_json::from_str(line).ok());
+        let mut all = lines.filter(|line: &serde_json::Value| line["id"] == id);
+        all.next().unwrap_or_else(|| panic!("no {id} in {answers}"))
+    };
+    // It is there to be read: a person does.
+    let persons = world.run_with(&["mcp"], calls.as_bytes(), &[]).ok().out;
+    for (id, word) in [
+        (2, &*other),
+        (3, &other),
+        (4, "swordfish"),
+        (5, "swordfish"),
+        (6, "somebody else"),
+        (7, "swordfish"),
+    ] {
+        assert!(answer(&persons, id)["result"].to_string().contains(word), "{id}: {persons}");
+    }
+    world.write("calls.new", &calls);
+    std::fs::rename(world.project().join("calls.new"), world.project().join("calls"))
+        .expect("moved");
+    let file = format!("answers-{own}");
+    until_so("it has asked", || !world.read(&file).is_empty());
+    let answers = world.read(&file);
+    for word in ["swordfish", "somebody else", &other] {
+        let told = answers.lines().filter(|line| !line.contains("\"error\""));
+        assert!(!told.collect::<String>().contains(word), "{word} in {answers}");
+    }
+    for id in [4, 6, 7] {
+        assert!(answer(&answers, id)["error"].is_object(), "{id}: {answers}");
+    }
+    for (id, word) in [(2, &*own), (3, &own), (5, "do it"), (8, "my own wish")] {
+        assert!(answer(&answers, id)["result"].to_string().contains(word), "{id}: {answers}");
+    }
+}

@@ -416,6 +416,8 @@ fn whatever_is_wrong_is_a_problem_with_a_code() {
     assert_eq!(web.get("/v1/workflow").ok()["workflow"]["name"], "team");
     assert!(web.get("/v1/schemas").ok().as_array().is_some_and(|all| all.len() > 5));
     assert_eq!(web.get("/openapi.json").ok()["openapi"], "3.1.0");
+    let fix = web.get("/v1/nothing").json()["fix"].as_str().map(str::to_owned);
+    assert_eq!(fix.as_deref(), Some("compare the address with /openapi.json"));
 }
 
 #[test]

@@ -104,6 +104,24 @@ fn b_20_a_file_that_a_command_runs_is_part_of_what_is_trusted() {
     }
 }
 
+#[test]
+fn b_20_the_constitution_and_the_goals_are_part_of_what_is_trusted() {
+    let known = "[knowledge]\nconstitution = \"rules.md\"\ngoals = \"goals.toml\"\n";
+    let world = World::new();
+    world.write("stafette.toml", &format!("{ECHO}{known}"));
+    world.write("rules.md", "# Rules\n");
+    world.write("goals.toml", "");
+    for file in ["rules.md", "goals.toml"] {
+        world.run(&["trust", "--yes"]).ok();
+        assert_eq!(world.run(&["trust", "--list", "--json"]).ok().json()["trusted"], true);
+        world.write(file, "# Other\n");
+        let listed = world.run(&["trust", "--list"]).ok().out;
+        assert!(listed.contains("~ file") && listed.contains(file), "{listed}");
+        let said = world.run(&["run", "x"]);
+        assert!(said.code == 2 && said.err.contains(file), "{said:?}");
+    }
+}
+
 /// Two agents, of which the first rewrites what the second, or the hook, runs.
 const RELAY: &str = r#"
 [workflow]
@@ -369,11 +387,20 @@ fn b_20_what_we_keep_is_its_users_alone_whatever_the_umask() {
     let world = World::new();
     world.write(
         "stafette.toml",
-        &format!("{ECHO}[[hooks]]\non = \"run_finished\"\ncommand = [\"true\"]\n"),
+        &format!(
+            "{ECHO}[coordination]\n[[hooks]]\non = \"run_finished\"\ncommand = [\"sh\", \"-c\", \"touch made\"]\n"
+        ),
     );
+    let edit = serde_json::json!({ "file": "a/b.txt", "action": "create", "content": "b" });
+    let change = serde_json::json!({ "reason": "x", "changes": [edit] });
+    world.write("change.json", &change.to_string());
+    let git = "git -c user.name=t -c user.email=t@t";
     let script = format!(
-        "umask 000; {0} trust --yes && {0} up && {0} token create me --scope observe \
-         && {0} run x && {0} down",
+        "umask 022; git init -q && git add stafette.toml && {git} commit -qm x; \
+         export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@t GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@t; \
+         umask 000; {0} trust --yes && {0} up && {0} token create me --scope observe \
+         && {0} run x && {0} report -o report.html && {0} changes propose change.json \
+         && {0} apply c1 && {0} down",
         program()
     );
     let output = world.command("sh").args(["-c", &script]).output().expect("a shell");
@@ -387,6 +414,17 @@ fn b_20_what_we_keep_is_its_users_alone_whatever_the_umask() {
         let mode = fs::symlink_metadata(&path).expect("a file").permissions().mode();
         assert_eq!(mode & 0o077, 0, "{} is {mode:o}", path.display());
     }
+    // What has to lie in the project, nobody else can change.
+    let all = below(&world.project());
+    for part in [".claude/handoffs/pending", "report.html", "a/b.txt", "made", ".git/index"] {
+        assert!(all.iter().any(|path| path.ends_with(part)), "{part} in {all:?}");
+    }
+    for path in all.iter().filter(|path| !path.ends_with("change.json") && !path.is_symlink()) {
+        let mode = fs::metadata(path).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o022, 0, "{} is {mode:o}", path.display());
+    }
+    let report = fs::metadata(world.project().join("report.html")).expect("a file");
+    assert_eq!(report.permissions().mode() & 0o077, 0);
 }
 
 #[test]
@@ -454,6 +492,23 @@ fn b_20_the_page_of_each_daemon_has_a_port_of_its_own() {
         })
         .collect();
     assert!(ports.len() > 1, "always {ports:?}");
+}
+
+#[test]
+fn b_17_the_key_of_a_launch_link_is_in_no_file_that_is_kept() {
+    let world = World::workflow(ECHO);
+    let said = world.run_with(&["open", "--json"], b"", &[("RUST_LOG", "trace")]).ok();
+    let url = said.json()["url"].as_str().expect("an address").to_owned();
+    let key = url.split_once("key=").expect("a key").1.to_owned();
+    world.run(&["run", &format!("look at {url}")]).ok();
+    world.run(&["down"]).ok();
+    let kept = below(&world.state());
+    assert!(kept.iter().any(|path| path.extension().is_some_and(|it| it == "log")), "{kept:?}");
+    for path in kept.iter().filter(|path| path.is_file()) {
+        let bytes = fs::read(path).expect("a file");
+        let is_there = bytes.windows(key.len()).any(|part| part == key.as_bytes());
+        assert!(!is_there, "{} has it", path.display());
+    }
 }
 
 /// A message that begins a task, with an address for notifications.
