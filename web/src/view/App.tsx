@@ -165,8 +165,8 @@ function Waiting(): JSX.Element {
   }
   if (problem) {
     return (
-      <Empty title={problem.title} command="stafette up">
-        <Said text={problem.detail || 'The page goes on by itself as soon as the daemon is there. It is started with'} />
+      <Empty title={problem.title} command="stafette open">
+        <Said text={problem.detail || 'The next daemon has its page at another address, unless that is fixed. It is opened with'} />
       </Empty>
     )
   }

@@ -100,7 +100,7 @@ function Connection(): JSX.Element | null {
         <span>
           No daemon since {clock(since)}
           <span class="quiet figures"> · next try {left > 0 ? `in ${left}s` : 'now'} · </span>
-          <code>stafette up</code>
+          <code>stafette open</code>
         </span>
       )}
     </p>
