@@ -3,6 +3,7 @@
 mod code;
 
 use stafette_core::run::propose::Refusal;
+use stafette_core::team::change::MOST_SETS;
 use stafette_core::{AgentName, HandoffId, MessageId, RunId, TurnKey};
 use stafette_store::{AppendError, Damage, ReadError};
 use thiserror::Error;
@@ -114,6 +115,12 @@ pub enum EngineError {
         turn: TurnKey,
         /// The name of the holder.
         by: String,
+    },
+    /// The run has as many sets of changes as a run can have.
+    #[error("run {run} has {MOST_SETS} sets of changes that nobody has decided, which is the most")]
+    NoRoom {
+        /// The run.
+        run: RunId,
     },
     /// The turn is no longer the current one.
     #[error("turn {turn} is over; what came of it is kept as evidence only")]

@@ -120,6 +120,9 @@ impl From<EngineError> for ToolError {
             EngineError::Mistaken { .. } => "Correct the arguments and call again.",
             EngineError::Refused { refusal } => return ToolError::refused(refusal, &[]),
             EngineError::Taken { .. } => "Leave it to them and call `wait` for other work.",
+            EngineError::NoRoom { .. } => {
+                "Go on with other work: a person applies or rejects some of them first."
+            }
             EngineError::Late { .. } => {
                 "Someone else has the work now, and what you gave is kept as evidence. Stop \
                  working on it; call `wait` for what is next."

@@ -24,7 +24,7 @@ async function ask(path: string, init: Omit<RequestInit, 'headers'> & { headers?
       headers: { ...credentials(), ...init.headers },
     })
   } catch (cause) {
-    const detail = 'Start it with `stafette up`; the page goes on by itself.'
+    const detail = 'The page of the next one is opened with `stafette open`.'
     throw new Trouble({ code: 'unreachable', title: 'The daemon does not answer', status: 0, detail: cause instanceof Error ? detail : '' })
   }
   if (answer.ok) return answer

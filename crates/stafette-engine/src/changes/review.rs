@@ -30,9 +30,14 @@ impl ChangeSets<'_> {
         let reply = engine.send(turn.run, proposed).await?;
         if reply != Reply::Recorded {
             let id = change.id;
-            let why = "its turn was over when it was proposed, or its run has too many open sets";
+            let (why, error) = match reply {
+                Reply::Ignored(Ignored::NoRoom) if change.revision == 1 => {
+                    ("its run has too many open sets", EngineError::NoRoom { run: turn.run })
+                }
+                _ => ("its turn was over when it was proposed", EngineError::Late { turn }),
+            };
             self.with(async move |changes| changes.turned_away(id, why).await).await?;
-            return Err(EngineError::Late { turn });
+            return Err(error);
         }
         Ok(change)
     }

@@ -25,6 +25,7 @@ impl EngineError {
             EngineError::Read { .. } | EngineError::Restore { .. } => (500, "not_readable"),
             EngineError::NotYours => (403, "not_yours"),
             EngineError::Taken { .. } => (409, "taken"),
+            EngineError::NoRoom { .. } => (409, "many_changes"),
             EngineError::Late { .. } | EngineError::EndedBefore { .. } => (409, "late"),
             EngineError::NotTaken { .. } => (409, "not_taken"),
             EngineError::NothingOut { .. } | EngineError::NoTurn { .. } => (409, "no_turn"),

@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use stafette_testkit::disk;
 
-use crate::world::World;
+use crate::world::{World, program};
 
 const ECHO: &str = r#"
 [workflow]
@@ -352,4 +352,27 @@ fn s4_07_a_team_does_not_rewrite_its_own_judge_or_agents_unasked() {
         let id = propose(&world, &json!([{ "file": file, "action": "create", "content": "x\n" }]));
         assert_ne!(world.run(&["apply", &id]).code, 0, "{file}");
     }
+}
+
+#[test]
+fn s4_07_an_agent_with_too_many_open_sets_reads_so_and_goes_on() {
+    let world = World::new();
+    let set = r#"{\"reason\":\"x\",\"changes\":[{\"file\":\"f$i.txt\",\"action\":\"create\",\"content\":\"x\"}]}"#;
+    let emit = format!("'{}' emit", program());
+    let script = format!(
+        "cat > /dev/null\nfor i in $(seq 64); do {emit} CHANGE \"{set}\" || exit 9; done\n\
+         i=65; {emit} CHANGE \"{set}\" > said 2>&1 && exit 8\n\
+         {emit} RESULT '{{\"status\":\"resolved\",\"summary\":\"went on\"}}'\n"
+    );
+    world.write("a.sh", &script);
+    world.write(
+        "stafette.toml",
+        "[workflow]\nname = \"one\"\nentry = \"a\"\n[agents.a]\nrunner = \"exec\"\n\
+         command = [\"sh\", \"a.sh\"]\n[retries]\nmax = 1\n",
+    );
+    world.run(&["trust", "--yes"]).ok();
+    world.run(&["run", "x"]);
+    let said = world.read("said");
+    assert!(said.contains("64 sets of changes") && !said.contains("is over"), "{said}");
+    assert!(world.run(&["why", "h1"]).ok().out.contains("went on"));
 }
