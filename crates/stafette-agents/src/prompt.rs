@@ -76,8 +76,8 @@ pub fn text(job: &Job) -> String {
     section(&mut text, "How to end", &ending(job));
     let again = if order.deliveries > 1 { ", and this is not its first delivery" } else { "" };
     let key = format!(
-        "{}\nThe same key is the same work{again}: what is already done under it must not be done twice.\n\
-         A handoff response about it has the `traceId` {}.",
+        "{}\nA handoff response about it has the `traceId` {}.\n\
+         The same key is the same work{again}: what is already done under it must not be done twice.",
         order.key, order.trace_id
     );
     section(&mut text, "Key", &key);
