@@ -1,7 +1,7 @@
 //! `init`: creates a stafette.toml for this project, shown before it is written.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use similar::TextDiff;
@@ -17,7 +17,38 @@ use crate::trust;
 /// The file that keeps the daemon's lock out of the repository.
 const IGNORED: &str = ".gitignore";
 
+/// What was written.
+pub(crate) struct Written {
+    file: PathBuf,
+    agent: Choice,
+    reviewer: Choice,
+    ignored: bool,
+    trusted: bool,
+}
+
 pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Failure> {
+    let output = context.output;
+    let Some(written) = create(context, arguments)? else { return Ok(Exit::Failed) };
+    let Written { file, agent, reviewer, ignored, trusted } = written;
+    match (output.json, trusted) {
+        (true, _) => output.data(&json!({ "wrote": file, "agent": agent.words(), "profile": agent.profile(), "reviewer": reviewer.words(), "ignored": ignored, "trusted": trusted })),
+        // A script is the user's own, and is changed more often than the workflow.
+        (false, true) if agent.has_files() || reviewer.has_files() => output.say(
+            "written, and trusted as it is. Next: `stafette trust`, whenever the workflow or a file \
+             that its commands name has changed; then `stafette doctor` and `stafette run \"…\"`",
+        ),
+        (false, true) => output.say("written. Next: `stafette doctor`, then `stafette run \"…\"`"),
+        (false, false) => output.say(
+            "written. It uses files that were here before. Next: look at them with `stafette trust`, \
+             then `stafette doctor` and `stafette run \"…\"`",
+        ),
+    }
+    Ok(Exit::Ok)
+}
+
+/// Shows the new workflow and writes it, trusted if all of it was shown; `None` if the user does not
+/// want it.
+pub(crate) fn create(context: &Context, arguments: &cli::Init) -> Result<Option<Written>, Failure> {
     let root = context.project.clone().unwrap_or_else(|| ".".into());
     let root = fs::canonicalize(&root).map_err(|error| crate::project::no_folder(&root, &error))?;
     let file = root.join(WORKFLOW);
@@ -65,7 +96,7 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
     }
     if !context.confirm(&format!("Write {}?", file.display()))? {
         output.say("nothing was written");
-        return Ok(Exit::Failed);
+        return Ok(None);
     }
     write(&root, WORKFLOW, &new)?;
     for (name, text) in &samples {
@@ -85,20 +116,7 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
     if trusted {
         trust::trust(&project, &loaded, &inspected)?;
     }
-    match (output.json, trusted) {
-        (true, _) => output.data(&json!({ "wrote": file, "agent": agent.words(), "profile": agent.profile(), "reviewer": reviewer.words(), "ignored": ignored, "trusted": trusted })),
-        // A script is the user's own, and is changed more often than the workflow.
-        (false, true) if agent.has_files() || reviewer.has_files() => output.say(
-            "written, and trusted as it is. Next: `stafette trust`, whenever the workflow or a file \
-             that its commands name has changed; then `stafette doctor` and `stafette run \"…\"`",
-        ),
-        (false, true) => output.say("written. Next: `stafette doctor`, then `stafette run \"…\"`"),
-        (false, false) => output.say(
-            "written. It uses files that were here before. Next: look at them with `stafette trust`, \
-             then `stafette doctor` and `stafette run \"…\"`",
-        ),
-    }
-    Ok(Exit::Ok)
+    Ok(Some(Written { file, agent, reviewer, ignored, trusted }))
 }
 
 fn template(template: Template) -> &'static str {

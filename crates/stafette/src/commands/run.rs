@@ -18,7 +18,7 @@ use crate::cli::{self, Template};
 use crate::client::Client;
 use crate::daemon::{self, Daemon};
 use crate::exit::{Exit, Failure};
-use crate::output::{Tone, short};
+use crate::output::{Output, Tone, short};
 use crate::project::{Project, is_repository, person};
 use crate::trust;
 use crate::window::{Signals, no_signals};
@@ -72,7 +72,9 @@ fn prepared(context: &Context) -> Result<Option<Project>, Failure> {
         context.output.say("There is no stafette.toml in this repository yet. This one would do:");
         let pair =
             cli::Init { template: Template::Pair, agent: None, scripted: false, force: false };
-        if super::init::run(context, &pair)? != Exit::Ok {
+        // Standard output belongs to the run.
+        let shown = Context { output: Output { json: false }, ..context.clone() };
+        if super::init::create(&shown, &pair)?.is_none() {
             return Ok(None);
         }
     }

@@ -131,6 +131,17 @@ fn b_23_where_no_agent_is_installed_init_says_so_and_offers_scripts() {
     assert_eq!(view["status"], "succeeded", "{view}");
 }
 
+#[test]
+fn b_23_run_writes_the_workflow_first_and_its_json_is_one_document() {
+    let (world, path) = with_agents(&["goose"]);
+    let said = world.run_with(&["run", "Greet me", "--json"], b"", &[("PATH", &path)]);
+    assert!(said.code == 2 && said.out.contains("stafette init"), "unasked: {said:?}");
+    let words = ["run", "Greet me", "--yes", "--detach", "--json"];
+    let said = world.run_with(&words, b"", &[("PATH", &path)]).ok();
+    assert!(said.json()["run"].is_string(), "{said:?}");
+    assert!(world.read("stafette.toml").contains("goose"));
+}
+
 /// A profile that a user brings along.
 const PARROT: &str = r#"
 name = "parrot"
