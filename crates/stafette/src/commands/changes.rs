@@ -150,7 +150,9 @@ pub(crate) async fn of_run(client: &Client, run: RunId) -> Result<Vec<String>, F
         let (id, seen, status) = (text(change, "id"), named(change), text(change, "status"));
         let files = count(change["edits"].as_array().map_or(0, Vec::len), "file");
         let next = match status.as_str() {
-            _ if is_waiting(change) => format!("stafette changes approve {seen}"),
+            _ if is_waiting(change) => {
+                format!("stafette changes approve {seen}, then stafette apply {id}")
+            }
             "pending" | "approved" => format!("stafette apply {id}"),
             _ => return format!("{id}: {files}, {status}"),
         };

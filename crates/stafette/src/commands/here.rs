@@ -75,6 +75,7 @@ pub(crate) async fn line(context: &Context) -> Result<Exit, Failure> {
     let standing = Standing::here(context).await?;
     match context.output.json {
         true => context.output.data(&standing),
+        false if standing.line().is_empty() => {}
         false => context.output.line(standing.line()),
     }
     Ok(Exit::Ok)

@@ -69,7 +69,7 @@ fn prepared(context: &Context) -> Result<Option<Project>, Failure> {
     let here = context.project.clone().map_or_else(std::env::current_dir, Ok);
     let is_bare = context.find_project()?.is_none() && here.is_ok_and(|it| is_repository(&it));
     if is_bare && (in_terminal || context.yes) {
-        context.output.say("There is no stafette.toml in this repository yet. This one would do:");
+        context.output.say("There is no stafette.toml in this repository yet.");
         let pair =
             cli::Init { template: Template::Pair, agent: None, scripted: false, force: false };
         // Standard output belongs to the run.
