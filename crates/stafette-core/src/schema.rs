@@ -76,7 +76,7 @@ pub fn schema(name: Name) -> Value {
 
 /// Returns all errors of a document, in the order of their places; empty if it is valid.
 pub fn validate(name: Name, value: &Value) -> Vec<Violation> {
-    static CHECKER: LazyLock<Checker> = LazyLock::new(|| Checker::new(&schema(Name::Workflow)));
+    static CHECKER: LazyLock<Checker> = LazyLock::new(|| Checker::new(schema(Name::Workflow)));
     match name {
         Name::Dialect(name) => schema::validate(name, value),
         Name::Workflow => CHECKER.violations(value),

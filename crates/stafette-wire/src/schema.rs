@@ -1,11 +1,11 @@
 //! The registry of the dialects' documents: their schemas, and validation against them.
 
+mod check;
+
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::OnceLock;
 
-use jsonschema::error::ValidationErrorKind;
-use jsonschema::{Draft, ValidationError, Validator};
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use thiserror::Error;
 
+pub use self::check::Checker;
 use super::contract::{HandoffDecision, HandoffRequest, HandoffResponse};
 use super::message::{self, Message};
 use super::phase::{PhaseRequest, PhaseResponse};
@@ -227,50 +228,10 @@ pub fn validate(name: Name, value: &Value) -> Vec<Violation> {
     violations
 }
 
-/// A schema that documents are checked against.
-#[derive(Debug)]
-pub struct Checker(Validator);
-
-impl Checker {
-    /// Prepares a published schema.
-    #[must_use]
-    pub fn new(schema: &Value) -> Self {
-        let mut options = jsonschema::options().with_draft(Draft::Draft202012);
-        options = options.should_validate_formats(true);
-        Checker(
-            options.build(schema).expect("the schemas are our own, and each is built in a test"),
-        )
-    }
-
-    /// Returns all errors of a document, in the order of their places.
-    pub fn violations(&self, value: &Value) -> Vec<Violation> {
-        let errors = self.0.iter_errors(value).map(|error| Violation {
-            path: error.instance_path().to_string(),
-            message: shortened(in_words(&error), MAX_MESSAGE),
-        });
-        let mut violations: Vec<Violation> = errors.collect();
-        violations.sort();
-        violations.dedup();
-        violations
-    }
-}
-
 /// Returns the checker of a schema, created on first use.
 fn checker(name: Name) -> &'static Checker {
     static MADE: [OnceLock<Checker>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
-    MADE[name as usize].get_or_init(|| Checker::new(&schema(name)))
-}
-
-/// Describes an error together with all valid alternatives: the person who has to fix it cannot see
-/// the schema.
-fn in_words(error: &ValidationError<'_>) -> String {
-    let ValidationErrorKind::Enum { options } = error.kind() else {
-        return error.to_string();
-    };
-    let options = options.as_array().into_iter().flatten().map(Value::to_string);
-    let options: Vec<String> = options.collect();
-    let found = shortened(error.instance().to_string(), MAX_QUOTE);
-    format!("{found} is not one of {}", options.join(", "))
+    MADE[name as usize].get_or_init(|| Checker::new(schema(name)))
 }
 
 fn shortened(text: String, most: usize) -> String {

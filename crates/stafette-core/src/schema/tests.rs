@@ -1,3 +1,4 @@
+mod oracle;
 mod reference;
 
 use serde_json::json;
