@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use stafette_model::RunId;
 use tokio::sync::mpsc;
 
 use super::ground::Ground;
@@ -72,18 +73,18 @@ pub(super) fn write(
     batch: &Batch,
 ) -> rusqlite::Result<Result<u64, AppendError>> {
     let (run, expected) = (batch.run, batch.expected_seq);
-    let found: u64 = conn
-        .prepare_cached("SELECT seq FROM runs WHERE run = ?1")?
-        .query_row([run.0.as_bytes()], |row| row.get(0))
-        .optional()?
-        .unwrap_or(0);
+    let stored = stored(conn, run)?;
+    let found = stored.as_ref().map_or(0, |stored| stored.seq);
     if found != expected {
         return Ok(Err(AppendError::Conflict { run, expected, found }));
     }
     for entry in &batch.entries {
         write_entry(conn, batch, entry)?;
     }
-    write_run(conn, &batch.row)?;
+    match stored {
+        Some(stored) if stored.keys == Keys::of(&batch.row) => update_run(conn, &batch.row)?,
+        _ => write_run(conn, &batch.row)?,
+    };
     for row in &batch.handoffs {
         write_handoff(conn, row)?;
     }
@@ -91,6 +92,40 @@ pub(super) fn write(
         write_snapshot(conn, batch, snapshot)?;
     }
     query::head(conn).map(Ok)
+}
+
+/// What of a run's row is in indexes and can change.
+#[derive(PartialEq, Eq)]
+struct Keys {
+    status: String,
+    created_at: i64,
+    finished_at: Option<i64>,
+}
+
+impl Keys {
+    fn of(row: &RunRow) -> Self {
+        Keys {
+            status: row.status.clone(),
+            created_at: row.created_at.0,
+            finished_at: row.finished_at.map(|at| at.0),
+        }
+    }
+}
+
+/// The row of a run before a batch.
+struct StoredRun {
+    seq: u64,
+    keys: Keys,
+}
+
+fn stored(conn: &Connection, run: RunId) -> rusqlite::Result<Option<StoredRun>> {
+    conn.prepare_cached("SELECT seq, status, created_at, finished_at FROM runs WHERE run = ?1")?
+        .query_row([run.0.as_bytes()], |row| {
+            let keys =
+                Keys { status: row.get(1)?, created_at: row.get(2)?, finished_at: row.get(3)? };
+            Ok(StoredRun { seq: row.get(0)?, keys })
+        })
+        .optional()
 }
 
 fn write_entry(conn: &Connection, batch: &Batch, entry: &Entry) -> rusqlite::Result<usize> {
@@ -131,6 +166,26 @@ fn write_run(conn: &Connection, row: &RunRow) -> rusqlite::Result<usize> {
         row.created_at.0,
         row.updated_at.0,
         row.finished_at.map(|at| at.0),
+        row.body,
+        checksum::run(row),
+    ])
+}
+
+/// Updates a run whose [`Keys`] stay: SQLite writes every index anew that has a column which is set,
+/// whatever its value.
+fn update_run(conn: &Connection, row: &RunRow) -> rusqlite::Result<usize> {
+    conn.prepare_cached(
+        "UPDATE runs SET workflow = ?2, title = ?3, waiting_on = ?4, seq = ?5, updated_at = ?6, \
+                         body = ?7, sum = ?8
+         WHERE run = ?1",
+    )?
+    .execute(params![
+        row.run.0.as_bytes(),
+        row.workflow,
+        row.title,
+        row.waiting_on,
+        row.seq,
+        row.updated_at.0,
         row.body,
         checksum::run(row),
     ])
