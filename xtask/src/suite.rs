@@ -23,8 +23,8 @@ const QUIET: Duration = Duration::from_secs(1);
 /// Runs every test of the workspace.
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     let failed = match all(root).map_err(|error| format!("cargo cannot be followed: {error}"))? {
-        Verdict::Good => return Ok(()),
-        Verdict::Bad(failed) => failed,
+        SuiteResult::Good => return Ok(()),
+        SuiteResult::Bad(failed) => failed,
     };
     let count = failed.iter().map(|target| target.tests.len()).sum::<usize>();
     if count == 0 || count > CHANCE || failed.iter().any(|target| target.tests.is_empty()) {
@@ -47,7 +47,7 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
 
 /// The outcome of a run of tests.
 #[derive(PartialEq, Eq, Debug)]
-enum Verdict {
+enum SuiteResult {
     Good,
     Bad(Vec<Failed>),
 }
@@ -61,7 +61,7 @@ struct Failed {
 }
 
 /// Runs all tests with visible output.
-fn all(root: &Path) -> io::Result<Verdict> {
+fn all(root: &Path) -> io::Result<SuiteResult> {
     let mut cargo = shell::cargo(root);
     cargo.args(["test", "--workspace", "--no-fail-fast"]).stdin(Stdio::null());
     let (said, hers) = io::pipe()?;
@@ -91,7 +91,7 @@ fn all(root: &Path) -> io::Result<Verdict> {
             },
         }
     };
-    Ok(if status.success() { Verdict::Good } else { Verdict::Bad(reader.failed) })
+    Ok(if status.success() { SuiteResult::Good } else { SuiteResult::Bad(reader.failed) })
 }
 
 /// Reads the output of cargo and the tests.

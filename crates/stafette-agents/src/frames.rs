@@ -11,7 +11,7 @@ use std::process::ExitStatus;
 
 use serde::Serialize;
 use serde_json::Value;
-use stafette_core::wire::frame::{Fault, Found, Scanner, Word};
+use stafette_core::wire::frame::{Found, FrameError, Scanner, Word};
 use thiserror::Error;
 
 use crate::screen::{BadSize, Screen, Sighting, Tier};
@@ -73,7 +73,7 @@ impl From<Found> for Report {
                 Report::Frame { payload: frame.value(), r#type: frame.kind, offset, tier: None }
             }
             Found::Malformed { fault, offset, .. } => {
-                Report::Malformed { malformed: Fault::to_string(&fault), offset }
+                Report::Malformed { malformed: FrameError::to_string(&fault), offset }
             }
         }
     }

@@ -25,7 +25,7 @@ use stafette_config::Diagnostic;
 use stafette_core::workflow::{Agent, PermissionLevel, PromptVia, Runner};
 use stafette_core::{Failure, FailureKind, Millis, Time};
 
-pub use dialog::{Answer, Dialog, Press};
+pub use dialog::{Dialog, DialogAnswer, Press};
 pub use library::{Broken, Library, on_path};
 pub use mcp::{McpServer, McpSetup, config_file};
 pub(crate) use mcp::{knows_tools, lay, server, setup};
@@ -187,7 +187,7 @@ pub struct Pty {
     pub dialogs: Vec<Dialog>,
     /// The answers to its questions, where they are no menu.
     #[serde(default)]
-    pub answers: Vec<Answer>,
+    pub answers: Vec<DialogAnswer>,
     /// The sign in front of its input: a text that still stands behind the last one was not taken.
     #[serde(default)]
     pub composer: Option<char>,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::ask::{Ask, Conversation, Dialect, Message, list, texts, word};
 use super::script::{Act, Reply, Usage};
 use super::toolbox;
-use super::wire::{self, Answer, call, pieces};
+use super::wire::{self, HttpAnswer, call, pieces};
 
 /// Reads a request. Some agents of this dialect have no tools, so only the script can tell what is an
 /// aside.
@@ -32,7 +32,7 @@ pub(super) fn ask(body: &Value) -> Ask {
 }
 
 /// Writes the answer. Agents of this dialect name their tools as they like.
-pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
+pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> HttpAnswer {
     let (delta, reason) = match &reply.act {
         Act::Limited { resets_at } => return limited(*resets_at),
         Act::Broken { status } => {
@@ -41,7 +41,7 @@ pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
         }
         Act::Stall => {
             let first = chunk(ask, number, &json!({ "role": "assistant", "content": "" }), None);
-            return Answer::Stream { events: vec![first], open: true };
+            return HttpAnswer::Stream { events: vec![first], open: true };
         }
         Act::Text(text) => (json!({ "content": text }), "stop"),
         act => match call(act, ask, |act| toolbox::own(act, ask)) {
@@ -61,7 +61,7 @@ pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
     if !ask.streamed {
         let mut message = delta;
         message["role"] = "assistant".into();
-        return Answer::ok(json!({
+        return HttpAnswer::ok(json!({
             "id": format!("chatcmpl-{number:024}"),
             "object": "chat.completion",
             "created": 0,
@@ -80,7 +80,7 @@ pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
     }
     events.push(chunk(ask, number, &json!({}), Some((reason, reply.usage))));
     events.push("data: [DONE]\n\n".to_owned());
-    Answer::Stream { events, open: false }
+    HttpAnswer::Stream { events, open: false }
 }
 
 fn chunk(ask: &Ask, number: usize, delta: &Value, end: Option<(&str, Usage)>) -> String {
@@ -107,12 +107,12 @@ fn counted(usage: Usage) -> Value {
 }
 
 /// Writes an error in this dialect.
-pub(super) fn failure(status: u16, kind: &str, message: &str) -> Answer {
+pub(super) fn failure(status: u16, kind: &str, message: &str) -> HttpAnswer {
     let error = json!({ "type": kind, "message": message, "param": null, "code": null });
-    Answer::error(status, json!({ "error": error }))
+    HttpAnswer::error(status, json!({ "error": error }))
 }
 
-fn limited(resets_at: u64) -> Answer {
+fn limited(resets_at: u64) -> HttpAnswer {
     let error = json!({
         "type": "rate_limit_exceeded",
         "message": "Rate limit reached.",
@@ -120,5 +120,5 @@ fn limited(resets_at: u64) -> Answer {
         "code": "rate_limit_exceeded",
     });
     let headers = vec![("x-ratelimit-reset-requests", resets_at.to_string())];
-    Answer::Whole { status: 429, headers, body: json!({ "error": error }) }
+    HttpAnswer::Whole { status: 429, headers, body: json!({ "error": error }) }
 }

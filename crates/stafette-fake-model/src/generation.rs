@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::ask::{Ask, Conversation, Dialect, Message, list, texts, word};
 use super::script::{Act, Reply, Usage};
 use super::toolbox;
-use super::wire::{Answer, call, pieces};
+use super::wire::{HttpAnswer, call, pieces};
 
 /// Reads a request in this dialect; `target` is `NAME:METHOD`, the last part of its path.
 pub(super) fn ask(body: &Value, target: &str) -> Ask {
@@ -41,7 +41,7 @@ pub(super) fn ask(body: &Value, target: &str) -> Ask {
 }
 
 /// Writes the answer in this dialect.
-pub(super) fn answer(ask: &Ask, reply: &Reply) -> Answer {
+pub(super) fn answer(ask: &Ask, reply: &Reply) -> HttpAnswer {
     let parts: Vec<Value> = match &reply.act {
         Act::Limited { .. } => {
             return failure(429, "RESOURCE_EXHAUSTED", "You exceeded your current quota.");
@@ -56,7 +56,7 @@ pub(super) fn answer(ask: &Ask, reply: &Reply) -> Answer {
         }
         Act::Stall => {
             let first = event(&chunk(ask, &json!({ "text": "" }), None));
-            return Answer::Stream { events: vec![first], open: true };
+            return HttpAnswer::Stream { events: vec![first], open: true };
         }
         Act::Text(text) => pieces(text).into_iter().map(|text| json!({ "text": text })).collect(),
         act => match call(act, ask, |act| toolbox::own(act, ask)) {
@@ -71,14 +71,14 @@ pub(super) fn answer(ask: &Ask, reply: &Reply) -> Answer {
             Act::Text(text) => json!({ "text": text }),
             _ => parts.into_iter().next().unwrap_or_default(),
         };
-        return Answer::ok(chunk(ask, &part, Some(reply.usage)));
+        return HttpAnswer::ok(chunk(ask, &part, Some(reply.usage)));
     }
     let last = parts.len().saturating_sub(1);
     let events = parts.iter().enumerate().map(|(place, part)| {
         let end = (place == last).then_some(reply.usage);
         event(&chunk(ask, part, end))
     });
-    Answer::Stream { events: events.collect(), open: false }
+    HttpAnswer::Stream { events: events.collect(), open: false }
 }
 
 fn chunk(ask: &Ask, part: &Value, end: Option<Usage>) -> Value {
@@ -103,7 +103,7 @@ fn event(data: &Value) -> String {
 }
 
 /// Writes an error in this dialect.
-pub(super) fn failure(status: u16, kind: &str, message: &str) -> Answer {
+pub(super) fn failure(status: u16, kind: &str, message: &str) -> HttpAnswer {
     let error = json!({ "code": status, "message": message, "status": kind });
-    Answer::error(status, json!({ "error": error }))
+    HttpAnswer::error(status, json!({ "error": error }))
 }

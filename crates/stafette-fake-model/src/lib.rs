@@ -36,7 +36,7 @@ pub use journal::{Exchange, Outcome};
 pub use script::{Reply, Rule, Script, Usage};
 
 use journal::Journal;
-use wire::Answer;
+use wire::HttpAnswer;
 
 /// The most requests that are answered and recorded; later ones are refused.
 const REQUESTS: usize = 500;
@@ -194,7 +194,7 @@ async fn handle(State(mind): State<Arc<Mind>>, request: Request) -> Response<Bod
 }
 
 impl Mind {
-    fn answer(&self, ask: &Ask, number: usize, body: &Value) -> (Outcome, Answer, Duration) {
+    fn answer(&self, ask: &Ask, number: usize, body: &Value) -> (Outcome, HttpAnswer, Duration) {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         if ask.aside || memory.script.is_aside(ask) {
             return (Outcome::Aside, say(ask, &Reply::text("Work"), number), Duration::ZERO);
@@ -255,7 +255,7 @@ fn generation_target(path: &str) -> Option<&str> {
     answers.iter().any(|method| target.ends_with(method)).then_some(target)
 }
 
-fn say(ask: &Ask, reply: &Reply, number: usize) -> Answer {
+fn say(ask: &Ask, reply: &Reply, number: usize) -> HttpAnswer {
     match ask.dialect {
         Dialect::Messages => messages::answer(ask, reply, number),
         Dialect::Responses => responses::answer(ask, reply, number),
@@ -265,7 +265,7 @@ fn say(ask: &Ask, reply: &Reply, number: usize) -> Answer {
 }
 
 /// Refuses in a way that no agent retries.
-fn refuse(ask: Option<&Ask>, message: &str) -> Answer {
+fn refuse(ask: Option<&Ask>, message: &str) -> HttpAnswer {
     let kind = "invalid_request_error";
     match ask.map(|ask| ask.dialect) {
         Some(Dialect::Messages) => messages::failure(400, kind, message),
@@ -276,7 +276,7 @@ fn refuse(ask: Option<&Ask>, message: &str) -> Answer {
 }
 
 /// Handles requests other than prompts.
-fn service(method: &Method, path: &str, length: usize) -> (Outcome, Answer) {
+fn service(method: &Method, path: &str, length: usize) -> (Outcome, HttpAnswer) {
     let answer = match (method, path) {
         (&Method::POST, "/v1/messages/count_tokens") => json!({ "input_tokens": length / 4 }),
         (&Method::POST, path) if path.ends_with(":countTokens") => {
@@ -291,10 +291,10 @@ fn service(method: &Method, path: &str, length: usize) -> (Outcome, Answer) {
         _ => {
             let error = json!({ "type": "not_found_error", "message": "There is no such path." });
             let body = json!({ "type": "error", "error": error });
-            return (Outcome::Unknown, Answer::error(404, body));
+            return (Outcome::Unknown, HttpAnswer::error(404, body));
         }
     };
-    (Outcome::Service, Answer::ok(answer))
+    (Outcome::Service, HttpAnswer::ok(answer))
 }
 
 fn readable(headers: &HeaderMap) -> Vec<(String, String)> {
@@ -307,9 +307,9 @@ fn readable(headers: &HeaderMap) -> Vec<(String, String)> {
         .collect()
 }
 
-fn send(answer: Answer, pause: Duration) -> Response<Body> {
+fn send(answer: HttpAnswer, pause: Duration) -> Response<Body> {
     let (builder, body) = match answer {
-        Answer::Whole { status, headers, body } => {
+        HttpAnswer::Whole { status, headers, body } => {
             let mut builder =
                 Response::builder().status(status).header("content-type", "application/json");
             for (name, value) in headers {
@@ -317,7 +317,7 @@ fn send(answer: Answer, pause: Duration) -> Response<Body> {
             }
             (builder, Body::from(body.to_string()))
         }
-        Answer::Stream { events, open } => {
+        HttpAnswer::Stream { events, open } => {
             let builder = Response::builder().header("content-type", "text/event-stream");
             (builder, flow(events.into(), open, pause))
         }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::ask::{Ask, Conversation, Dialect, Message, list, texts, word};
 use super::script::{Act, Reply, Usage};
-use super::wire::{Answer, call, event, pieces};
+use super::wire::{HttpAnswer, call, event, pieces};
 
 /// Reads a request in this dialect.
 pub(super) fn ask(body: &Value, session: Option<String>) -> Ask {
@@ -43,7 +43,7 @@ fn own(act: &Act) -> Option<(&'static str, Value)> {
 }
 
 /// Writes the answer in this dialect.
-pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
+pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> HttpAnswer {
     let usage = counted(reply.usage);
     let content = match &reply.act {
         Act::Limited { resets_at } => return limited(*resets_at),
@@ -56,7 +56,7 @@ pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
             return failure(*status, kind, message);
         }
         Act::Stall => {
-            return Answer::Stream { events: vec![start(ask, number, &usage)], open: true };
+            return HttpAnswer::Stream { events: vec![start(ask, number, &usage)], open: true };
         }
         Act::Text(text) => json!({ "type": "text", "text": text }),
         act => match call(act, ask, own) {
@@ -74,7 +74,7 @@ pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
         let mut message = message(ask, number, &usage);
         message["content"] = json!([content]);
         message["stop_reason"] = stop.into();
-        return Answer::ok(message);
+        return HttpAnswer::ok(message);
     }
     let mut events = vec![start(ask, number, &usage)];
     events.extend(block(&content));
@@ -86,7 +86,7 @@ pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
         }),
     ));
     events.push(tagged("message_stop", json!({})));
-    Answer::Stream { events, open: false }
+    HttpAnswer::Stream { events, open: false }
 }
 
 fn message(ask: &Ask, number: usize, usage: &Value) -> Value {
@@ -144,12 +144,12 @@ fn counted(usage: Usage) -> Value {
 }
 
 /// Writes an error in this dialect.
-pub(super) fn failure(status: u16, kind: &str, message: &str) -> Answer {
+pub(super) fn failure(status: u16, kind: &str, message: &str) -> HttpAnswer {
     let error = json!({ "type": kind, "message": message });
-    Answer::error(status, json!({ "type": "error", "error": error }))
+    HttpAnswer::error(status, json!({ "type": "error", "error": error }))
 }
 
-fn limited(resets_at: u64) -> Answer {
+fn limited(resets_at: u64) -> HttpAnswer {
     let error = json!({
         "type": "rate_limit_error",
         "message": "This request would exceed your account's rate limit. Please try again later.",
@@ -163,5 +163,5 @@ fn limited(resets_at: u64) -> Answer {
         ("anthropic-ratelimit-unified-5h-reset", resets_at.to_string()),
         ("anthropic-ratelimit-unified-5h-utilization", "1".to_owned()),
     ];
-    Answer::Whole { status: 429, headers, body: json!({ "type": "error", "error": error }) }
+    HttpAnswer::Whole { status: 429, headers, body: json!({ "type": "error", "error": error }) }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::ask::{Ask, Conversation, Dialect, Message, list, texts, word};
 use super::script::{Act, Reply, Usage};
-use super::wire::{self, Answer, call, event, pieces};
+use super::wire::{self, HttpAnswer, call, event, pieces};
 
 /// Reads a request in this dialect.
 pub(super) fn ask(body: &Value, session: Option<String>) -> Ask {
@@ -70,7 +70,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Writes the answer in this dialect.
-pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
+pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> HttpAnswer {
     let id = format!("resp_{number:024}");
     let item = match &reply.act {
         Act::Limited { resets_at } => return limited(*resets_at),
@@ -78,7 +78,7 @@ pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
             let (kind, message) = wire::openai_error(*status);
             return failure(*status, kind, message);
         }
-        Act::Stall => return Answer::Stream { events: vec![created(&id)], open: true },
+        Act::Stall => return HttpAnswer::Stream { events: vec![created(&id)], open: true },
         Act::Text(text) => spoken(number, text),
         act => match call(act, ask, own) {
             Some(call) => {
@@ -107,7 +107,7 @@ pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
         "usage": counted(reply.usage),
     });
     if !ask.streamed {
-        return Answer::ok(done);
+        return HttpAnswer::ok(done);
     }
     let mut events = vec![created(&id)];
     if let Act::Text(text) = &reply.act {
@@ -124,7 +124,7 @@ pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
     }
     events.push(tagged("response.output_item.done", json!({ "output_index": 0, "item": item })));
     events.push(tagged("response.completed", json!({ "response": done })));
-    Answer::Stream { events, open: false }
+    HttpAnswer::Stream { events, open: false }
 }
 
 fn spoken(number: usize, text: &str) -> Value {
@@ -165,11 +165,11 @@ fn counted(usage: Usage) -> Value {
 }
 
 /// Writes an error in this dialect.
-pub(super) fn failure(status: u16, kind: &str, message: &str) -> Answer {
-    Answer::error(status, json!({ "error": { "type": kind, "message": message } }))
+pub(super) fn failure(status: u16, kind: &str, message: &str) -> HttpAnswer {
+    HttpAnswer::error(status, json!({ "error": { "type": kind, "message": message } }))
 }
 
-fn limited(resets_at: u64) -> Answer {
+fn limited(resets_at: u64) -> HttpAnswer {
     let error = json!({
         "type": "usage_limit_reached",
         "message": "The usage limit has been reached",
@@ -181,5 +181,5 @@ fn limited(resets_at: u64) -> Answer {
         ("x-codex-primary-window-minutes", "300".to_owned()),
         ("x-codex-primary-reset-at", resets_at.to_string()),
     ];
-    Answer::Whole { status: 429, headers, body: json!({ "error": error }) }
+    HttpAnswer::Whole { status: 429, headers, body: json!({ "error": error }) }
 }

@@ -10,20 +10,20 @@ const PIECE: usize = 7;
 
 /// An answer in one dialect.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum HttpAnswer {
     /// A complete document with its status and headers.
     Whole { status: u16, headers: Vec<(&'static str, String)>, body: Value },
     /// Events, one after another; if `open`, the stream does not end.
     Stream { events: Vec<String>, open: bool },
 }
 
-impl Answer {
+impl HttpAnswer {
     pub(super) fn ok(body: Value) -> Self {
-        Answer::Whole { status: 200, headers: Vec::new(), body }
+        HttpAnswer::Whole { status: 200, headers: Vec::new(), body }
     }
 
     pub(super) fn error(status: u16, body: Value) -> Self {
-        Answer::Whole { status, headers: Vec::new(), body }
+        HttpAnswer::Whole { status, headers: Vec::new(), body }
     }
 }
 

@@ -152,7 +152,7 @@ fn titled(rest: &str, by_heading: bool) -> (String, String) {
 /// The judgement on one principle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum Judgement {
     /// The proposal complies with the principle.
     Holds,
     /// The proposal violates the principle.
@@ -163,11 +163,11 @@ pub enum Verdict {
 
 /// The answer to one principle.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Answer {
+pub struct PrincipleCheck {
     /// The number of the principle.
     pub principle: String,
     /// The judgement on the principle.
-    pub verdict: Verdict,
+    pub verdict: Judgement,
     /// The reason for the judgement; must not be empty.
     pub reason: String,
 }
@@ -208,7 +208,7 @@ pub enum Objection {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Checked {
     /// The answers in the order of the document.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<PrincipleCheck>,
     /// The alignment with the goals, from 0 to 1.
     pub alignment: f64,
     /// The recommendation that was given.
@@ -223,7 +223,7 @@ impl Constitution {
     /// The objections, in the order of the document.
     pub fn recommend(
         &self,
-        answers: &[Answer],
+        answers: &[PrincipleCheck],
         alignment: f64,
         recommendation: Recommendation,
     ) -> Result<Checked, Vec<Objection>> {
@@ -246,7 +246,7 @@ impl Constitution {
             if answer.reason.trim().is_empty() {
                 objections.push(Objection::NoReason { id: id.clone() });
             }
-            if answer.verdict == Verdict::Violated && recommendation == Recommendation::Approve {
+            if answer.verdict == Judgement::Violated && recommendation == Recommendation::Approve {
                 objections.push(Objection::Violated {
                     id: id.clone(),
                     title: title.clone(),
@@ -273,8 +273,8 @@ mod tests {
         ## 1. Leave a way back\n\nWhat cannot be undone waits a night.\n\n1. Ask.\n2. Sleep.\n\n\
         ## 2. Health first\n\n## Notes\n\nNot a principle.\n\n## 2.1 Sleep\nEight hours.\n";
 
-    fn answer(id: &str, verdict: Verdict) -> Answer {
-        Answer { principle: id.into(), verdict, reason: "because".into() }
+    fn answer(id: &str, verdict: Judgement) -> PrincipleCheck {
+        PrincipleCheck { principle: id.into(), verdict, reason: "because".into() }
     }
 
     #[test]
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn s1_07_nothing_is_recommended_before_every_principle_is_answered() {
         let law = Constitution::parse(SAMPLE).expect("a constitution");
-        let one = [answer("1", Verdict::Holds)];
+        let one = [answer("1", Judgement::Holds)];
         let missing = law.recommend(&one, 0.5, Recommendation::Reject).expect_err("two are open");
         let said: Vec<_> = missing.iter().map(Objection::to_string).collect();
         assert_eq!(
@@ -321,9 +321,9 @@ mod tests {
     fn s1_07_approval_against_a_principle_is_refused_and_rejection_is_not() {
         let law = Constitution::parse(SAMPLE).expect("a constitution");
         let answers = [
-            answer("2.1", Verdict::NotApplicable),
-            answer("1", Verdict::Violated),
-            answer("2", Verdict::Holds),
+            answer("2.1", Judgement::NotApplicable),
+            answer("1", Judgement::Violated),
+            answer("2", Judgement::Holds),
         ];
         let refused = law.recommend(&answers, 0.9, Recommendation::Approve).expect_err("violated");
         assert!(matches!(&refused[..], [Objection::Violated { id, .. }] if id == "1"));
@@ -335,9 +335,9 @@ mod tests {
     #[test]
     fn s1_07_answers_that_are_none_are_named() {
         let law = Constitution::parse("1. A").expect("a constitution");
-        let mut empty = answer("1", Verdict::Holds);
+        let mut empty = answer("1", Judgement::Holds);
         empty.reason = "  ".into();
-        let answers = [empty.clone(), empty, answer("7", Verdict::Holds)];
+        let answers = [empty.clone(), empty, answer("7", Judgement::Holds)];
         let found = law.recommend(&answers, f64::NAN, Recommendation::Approve).expect_err("bad");
         let said: Vec<_> = found.iter().map(Objection::to_string).collect();
         assert_eq!(

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use stafette_core::{Fields, Time};
 use thiserror::Error;
 
-use crate::sqlite::Fault;
+use crate::sqlite::SqliteError;
 pub use crate::sqlite::SqliteHistory as History;
 
 /// The longest message, in bytes.
@@ -124,8 +124,8 @@ pub enum HistoryError {
     Failed { why: String },
 }
 
-impl From<Fault> for HistoryError {
-    fn from(fault: Fault) -> Self {
+impl From<SqliteError> for HistoryError {
+    fn from(fault: SqliteError) -> Self {
         HistoryError::Failed { why: fault.to_string() }
     }
 }

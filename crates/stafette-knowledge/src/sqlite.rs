@@ -53,17 +53,17 @@ pub enum OpenError {
 
 /// The error message of SQLite, for callers that wrap it into their own errors.
 #[derive(Debug)]
-pub(crate) struct Fault(String);
+pub(crate) struct SqliteError(String);
 
-impl fmt::Display for Fault {
+impl fmt::Display for SqliteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for SqliteError {
     fn from(error: rusqlite::Error) -> Self {
-        Fault(error.to_string())
+        SqliteError(error.to_string())
     }
 }
 
@@ -130,19 +130,19 @@ impl Base {
     ) -> Result<T, E>
     where
         T: Send + 'static,
-        E: From<Fault> + Send + 'static,
+        E: From<SqliteError> + Send + 'static,
     {
         let base = self.0.clone();
         blocking(move || {
             let free = base.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let conn = match free {
                 Some(conn) => conn,
-                None => reader(&base.path).map_err(Fault::from)?,
+                None => reader(&base.path).map_err(SqliteError::from)?,
             };
             // One transaction: all queries see the same state.
             let answer = conn
                 .unchecked_transaction()
-                .map_err(|error| E::from(Fault::from(error)))
+                .map_err(|error| E::from(SqliteError::from(error)))
                 .and_then(|tx| work(&tx));
             let mut free = base.readers.lock().unwrap_or_else(PoisonError::into_inner);
             if free.len() < READERS {
@@ -161,7 +161,7 @@ impl Base {
     ) -> Result<T, E>
     where
         T: Send + 'static,
-        E: From<Fault> + Send + 'static,
+        E: From<SqliteError> + Send + 'static,
     {
         let base = self.0.clone();
         blocking(move || {
@@ -169,9 +169,9 @@ impl Base {
             // usable.
             let mut conn = base.writer.lock().unwrap_or_else(PoisonError::into_inner);
             let behavior = TransactionBehavior::Immediate;
-            let tx = conn.transaction_with_behavior(behavior).map_err(Fault::from)?;
+            let tx = conn.transaction_with_behavior(behavior).map_err(SqliteError::from)?;
             let answer = work(&tx)?;
-            tx.commit().map_err(Fault::from)?;
+            tx.commit().map_err(SqliteError::from)?;
             Ok(answer)
         })
         .await
@@ -181,11 +181,11 @@ impl Base {
 async fn blocking<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, E>
 where
     T: Send + 'static,
-    E: From<Fault> + Send + 'static,
+    E: From<SqliteError> + Send + 'static,
 {
     match tokio::task::spawn_blocking(work).await {
         Ok(answer) => answer,
-        Err(error) => Err(Fault(format!("the work broke off: {error}")).into()),
+        Err(error) => Err(SqliteError(format!("the work broke off: {error}")).into()),
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use stafette_core::Party;
 use stafette_core::run::propose::Refusal;
 use stafette_engine::EngineError;
-use stafette_stages::Fault;
+use stafette_stages::StageError;
 
 const TRY_ANOTHER_WAY: &str = "Read what it says, and try it another way.";
 
@@ -158,10 +158,10 @@ impl From<EngineError> for ToolError {
     }
 }
 
-impl From<Fault> for ToolError {
-    fn from(fault: Fault) -> Self {
+impl From<StageError> for ToolError {
+    fn from(fault: StageError) -> Self {
         let fault = match fault {
-            Fault::Engine { source } => return source.into(),
+            StageError::Engine { source } => return source.into(),
             fault => fault,
         };
         let (_, code) = fault.code();

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use stafette_core::Party;
 use stafette_core::change::Author;
-use stafette_stages::{Actor, Fault, Health, Stages};
+use stafette_stages::{Actor, Health, StageError, Stages};
 
 use crate::openapi::operations;
 use crate::principal::Principal;
@@ -89,10 +89,10 @@ impl Edge {
     }
 }
 
-impl From<Fault> for Problem {
-    fn from(fault: Fault) -> Self {
+impl From<StageError> for Problem {
+    fn from(fault: StageError) -> Self {
         match fault {
-            Fault::Engine { source } => source.into(),
+            StageError::Engine { source } => source.into(),
             fault => {
                 let (status, code) = fault.code();
                 Problem::new(status, code, fault.to_string())

@@ -198,7 +198,7 @@ impl OperationOutput for Problem {
 mod tests {
     use stafette_core::RunId;
     use stafette_mcp::ToolError;
-    use stafette_stages::Fault;
+    use stafette_stages::StageError;
 
     use super::*;
 
@@ -217,7 +217,7 @@ mod tests {
         let http = errors().into_iter().map(|error| Problem::from(error).code);
         let mcp = errors().into_iter().map(|error| ToolError::from(error).code);
         let staged =
-            errors().into_iter().map(|source| ToolError::from(Fault::Engine { source }).code);
+            errors().into_iter().map(|source| ToolError::from(StageError::Engine { source }).code);
         let http: Vec<_> = http.collect();
         assert_eq!(http, mcp.collect::<Vec<_>>());
         assert_eq!(http, staged.collect::<Vec<_>>());

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use stafette_core::{Event, Recorded, Run, RunId, Time, Usage};
 use stafette_engine::Driver;
 use stafette_store::{
-    AppendError, Batch, Entry, Fault, HandoffRow, MemoryStore, RunRow, Store, Stored,
+    AppendError, BackendError, Batch, Entry, HandoffRow, MemoryStore, RunRow, Store, Stored,
 };
 
 use crate::Sabotage;
@@ -46,7 +46,7 @@ impl Disk {
         chance: &mut Chance,
         batch: Batch,
     ) -> Result<(), AppendError> {
-        let source = Fault::new(Simulated);
+        let source = BackendError::new(Simulated);
         if self.full_until > now {
             return Err(AppendError::Full { source });
         }

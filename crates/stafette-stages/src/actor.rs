@@ -4,7 +4,7 @@ use stafette_core::{AgentName, HandoffId, Party, RunId, Time};
 use stafette_knowledge::graph::Provenance;
 use stafette_knowledge::rights::{self, Access, Data};
 
-use crate::Fault;
+use crate::StageError;
 
 /// The caller of an operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,17 +37,17 @@ impl Actor {
     }
 
     /// Checks that the actor has this right; a refusal is logged.
-    pub fn may(&self, access: Access, data: Data) -> Result<(), Fault> {
+    pub fn may(&self, access: Access, data: Data) -> Result<(), StageError> {
         Ok(rights::enforce(&self.party, access, data)?)
     }
 
     /// Checks that a person asks: for what agents never may do, whatever the table of rights says.
-    pub(crate) fn is_person(&self, what: &'static str) -> Result<(), Fault> {
+    pub(crate) fn is_person(&self, what: &'static str) -> Result<(), StageError> {
         match self.party {
             Party::Human => Ok(()),
             _ => {
                 tracing::warn!("{} may not {what}: that is for a person", self.party);
-                Err(Fault::NeedsPerson { what })
+                Err(StageError::NeedsPerson { what })
             }
         }
     }

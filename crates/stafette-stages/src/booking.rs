@@ -21,7 +21,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::gate::{APPROVE, DROP, approval};
 use crate::planner::PlanView;
-use crate::{Actor, Fault, Stages};
+use crate::{Actor, StageError, Stages};
 
 /// The time limit for reading the calendar before an approval counts without it; the calendar is
 /// read again before anything is written to it.
@@ -97,7 +97,7 @@ impl Stages {
         engine: &Engine,
         id: &str,
         by: &str,
-    ) -> Result<Proposal, Fault> {
+    ) -> Result<Proposal, StageError> {
         actor.is_person("accept a block of time")?;
         let accepted = {
             let claims = self.0.booking.line().await;
@@ -113,7 +113,7 @@ impl Stages {
         self.write_accepted().await?;
         match self.0.proposals.get(id).await? {
             Proposal { state: Stand::Proposed, trouble: Some(why), .. } => {
-                Err(Fault::Again { why })
+                Err(StageError::Again { why })
             }
             accepted => Ok(accepted),
         }
@@ -129,7 +129,7 @@ impl Stages {
         engine: &Engine,
         id: &str,
         by: &str,
-    ) -> Result<Proposal, Fault> {
+    ) -> Result<Proposal, StageError> {
         actor.is_person("drop a block of time")?;
         let dropped = |one: &mut Proposal| one.state = Stand::Dropped;
         let dropped = self.0.proposals.change(id, &[Stand::Proposed], dropped).await?;
@@ -148,10 +148,10 @@ impl Stages {
         actor: &Actor,
         id: &str,
         (start, end): (Time, Time),
-    ) -> Result<Moved, Fault> {
+    ) -> Result<Moved, StageError> {
         actor.is_person("move a block of time")?;
         if end <= start || end.since(start) > Millis::hours(24) {
-            return Err(Fault::mistaken("a block ends after it begins, within a day"));
+            return Err(StageError::mistaken("a block ends after it begins, within a day"));
         }
         let _writing = self.0.booking.writing.lock().await;
         let claims = self.0.booking.line().await;
@@ -163,7 +163,7 @@ impl Stages {
         let wanted = Proposal { start, end, ..found.clone() };
         let chain = self.chain(&found).await?;
         if let Some(first) = chain.ahead_of(&wanted) {
-            return Err(Fault::early(&wanted, first));
+            return Err(StageError::early(&wanted, first));
         }
         let (now, until) = self.ahead();
         let mut busy = self.busy(now.min(start), until.max(end)).await?;
@@ -171,11 +171,11 @@ impl Stages {
         let behind = chain.behind(&wanted, is_open);
         let stays = |event: &&Occurrence| !behind.iter().any(|one| one.id == event.uid);
         if let Some(other) = apart(&wanted, busy.iter().filter(stays).cloned().collect()) {
-            return Err(Fault::taken(&wanted, &other, None));
+            return Err(StageError::taken(&wanted, &other, None));
         }
         let room = Room { busy: &busy, week: &self.week(), span: (now, until) };
         let along = chain.follow(&wanted, room, is_open);
-        let along = along.map_err(|next| Fault::late(&wanted, &next))?;
+        let along = along.map_err(|next| StageError::late(&wanted, &next))?;
         if found.state.is_in_calendar() {
             self.shift(&wanted).await?;
         }
@@ -195,7 +195,7 @@ impl Stages {
         run: &Run,
         question: HandoffId,
         plan: &PlanView,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StageError> {
         let mut claims = self.0.booking.line().await;
         claims.retain(|claim| claim.plan != (run.id, question));
         // A quick answer may arrive before the follower has stored the blocks.
@@ -211,22 +211,22 @@ impl Stages {
             faults.extend(self.against(&block, &claims).await?);
         }
         if !faults.is_empty() {
-            return Err(Fault::LostPlaces { blocks: faults });
+            return Err(StageError::LostPlaces { blocks: faults });
         }
         claims.push(Claim { plan: (run.id, question), since: Instant::now(), times });
         Ok(())
     }
 
     /// Records that a plan was approved: its blocks keep their times, or get others.
-    pub(crate) async fn approve(&self, run: RunId, question: HandoffId) -> Result<(), Fault> {
+    pub(crate) async fn approve(&self, run: RunId, question: HandoffId) -> Result<(), StageError> {
         for block in self.0.proposals.of(run, question).await? {
             // A block that a person decided individually stays as decided.
             if block.state != Stand::Proposed {
                 continue;
             }
             match self.hold(&block).await {
-                Err(Fault::Proposal { source: ProposalError::State { .. } }) | Ok(_) => {}
-                Err(fault @ (Fault::Taken { .. } | Fault::LostPlaces { .. })) => {
+                Err(StageError::Proposal { source: ProposalError::State { .. } }) | Ok(_) => {}
+                Err(fault @ (StageError::Taken { .. } | StageError::LostPlaces { .. })) => {
                     tracing::warn!(block = block.id, %fault, "two plans had the same time");
                 }
                 Err(fault) => return Err(fault),
@@ -237,7 +237,7 @@ impl Stages {
     }
 
     /// Gives a proposed block its time, if that is free.
-    async fn hold(&self, block: &Proposal) -> Result<Proposal, Fault> {
+    async fn hold(&self, block: &Proposal) -> Result<Proposal, StageError> {
         let accepted = |one: &mut Proposal| {
             one.state = Stand::Accepted;
             one.trouble = None;
@@ -252,9 +252,13 @@ impl Stages {
 
     /// Returns the objection to approving a block. If its time is taken, it has another one
     /// afterwards.
-    async fn against(&self, block: &Proposal, claims: &[Claim]) -> Result<Option<Fault>, Fault> {
+    async fn against(
+        &self,
+        block: &Proposal,
+        claims: &[Claim],
+    ) -> Result<Option<StageError>, StageError> {
         if let Some(first) = self.chain(block).await?.ahead_of(block) {
-            return Ok(Some(Fault::early(block, first)));
+            return Ok(Some(StageError::early(block, first)));
         }
         match self.in_the_way(block, claims).await? {
             Some(other) => Ok(Some(self.elsewhere(block, &other).await?)),
@@ -268,7 +272,7 @@ impl Stages {
         &self,
         block: &Proposal,
         claims: &[Claim],
-    ) -> Result<Option<Occurrence>, Fault> {
+    ) -> Result<Option<Occurrence>, StageError> {
         let (from, to) = (block.start, block.end);
         let calendar = self.glance(from, to).await?;
         let mut busy = self.with_blocks(calendar, from, to, Stand::is_agreed).await?;
@@ -277,9 +281,9 @@ impl Stages {
     }
 
     /// Returns the events of the calendar; none while it is unreachable.
-    async fn glance(&self, from: Time, to: Time) -> Result<Vec<Occurrence>, Fault> {
+    async fn glance(&self, from: Time, to: Time) -> Result<Vec<Occurrence>, StageError> {
         match tokio::time::timeout(GLANCE, self.agenda(from, to)).await {
-            Ok(Err(Fault::Calendar { source: CalendarError::Away { .. } })) | Err(_) => {
+            Ok(Err(StageError::Calendar { source: CalendarError::Away { .. } })) | Err(_) => {
                 Ok(Vec::new())
             }
             Ok(agenda) => Ok(agenda?.occurrences),
@@ -289,7 +293,11 @@ impl Stages {
     /// Proposes another time for a block whose time is taken, not earlier than before, and later
     /// times for the blocks that wait for it; the result names all of them. Accepted blocks wait
     /// for approval again.
-    async fn elsewhere(&self, block: &Proposal, other: &Occurrence) -> Result<Fault, Fault> {
+    async fn elsewhere(
+        &self,
+        block: &Proposal,
+        other: &Occurrence,
+    ) -> Result<StageError, StageError> {
         let (from, until) = self.ahead();
         let calendar = self.glance(from, until).await?;
         let mut busy = self.with_blocks(calendar, from, until, Stand::holds_time).await?;
@@ -297,7 +305,7 @@ impl Stages {
         let chain = self.chain(block).await?;
         let room = Room { busy: &busy, week: &self.week(), span: (from, until) };
         let Some(all) = chain.elsewhere(block, room, is_loose) else {
-            let fault = Fault::taken(block, other, None);
+            let fault = StageError::taken(block, other, None);
             let note = waits(fault.to_string(), (block.start, block.end));
             self.0.proposals.change(&block.id, as_seen(block), note).await?;
             return Ok(fault);
@@ -306,8 +314,8 @@ impl Stages {
         for moved in &all {
             let place = (moved.start, moved.end);
             let fault = match moved.id == block.id {
-                true => Fault::taken(block, other, Some(place)),
-                false => Fault::follows(moved, block),
+                true => StageError::taken(block, other, Some(place)),
+                false => StageError::follows(moved, block),
             };
             wishes.push(Wish::new(&moved.id, as_seen(moved), waits(fault.to_string(), place)));
             faults.push(fault);
@@ -315,17 +323,22 @@ impl Stages {
         self.0.proposals.hold_all(wishes).await?;
         match faults.len() {
             1 => Ok(faults.remove(0)),
-            _ => Ok(Fault::LostPlaces { blocks: faults }),
+            _ => Ok(StageError::LostPlaces { blocks: faults }),
         }
     }
 
     /// Returns the blocks that a block is planned with.
-    async fn chain(&self, block: &Proposal) -> Result<Chain, Fault> {
+    async fn chain(&self, block: &Proposal) -> Result<Chain, StageError> {
         Ok(Chain::new(self.0.proposals.of(block.run, block.handoff).await?))
     }
 
     /// Answers the question of a block once none of its blocks is open any more.
-    async fn settle(&self, engine: &Engine, decided: &Proposal, by: &str) -> Result<(), Fault> {
+    async fn settle(
+        &self,
+        engine: &Engine,
+        decided: &Proposal,
+        by: &str,
+    ) -> Result<(), StageError> {
         let all = self.0.proposals.of(decided.run, decided.handoff).await?;
         if all.iter().any(|one| one.state == Stand::Proposed) {
             return Ok(());
@@ -367,7 +380,7 @@ fn to(start: Time, end: Time) -> impl FnOnce(&mut Proposal) + Send + 'static {
 
 /// Requests that a block waits for approval of a later time, because it waits for another one.
 fn follows(later: &Proposal, first: &Proposal) -> Wish {
-    let note = waits(Fault::follows(later, first).to_string(), (later.start, later.end));
+    let note = waits(StageError::follows(later, first).to_string(), (later.start, later.end));
     Wish::new(&later.id, as_seen(later), note)
 }
 

@@ -14,7 +14,7 @@ use stafette_core::{Event, Input, Kind, Offer, Party, Reason, Recorded, Reply, R
 use stafette_engine::{Engine, Stored};
 use stafette_knowledge::graph::{Graph, GraphError};
 
-use crate::{Fault, Stages};
+use crate::{StageError, Stages};
 use watch::Watch;
 
 /// The name of the follower's position.
@@ -95,7 +95,7 @@ impl Follower {
         }
     }
 
-    async fn one(&mut self, stored: &Stored) -> Result<(), Fault> {
+    async fn one(&mut self, stored: &Stored) -> Result<(), StageError> {
         let Some(recorded) = parse(stored) else { return Ok(()) };
         let run = stored.run;
         self.know(run, recorded.seq).await?;
@@ -132,7 +132,7 @@ impl Follower {
     }
 
     /// Loads a run as it was before event `seq`, unless it is loaded.
-    async fn know(&mut self, run: RunId, seq: u64) -> Result<(), Fault> {
+    async fn know(&mut self, run: RunId, seq: u64) -> Result<(), StageError> {
         if self.runs.contains_key(&run) {
             return Ok(());
         }
@@ -181,7 +181,7 @@ impl Follower {
 
 impl Stages {
     /// Mirrors a handoff. If its predecessor is no longer known, it is mirrored without the link.
-    async fn mirrored(&self, batch: &stafette_knowledge::graph::Batch) -> Result<(), Fault> {
+    async fn mirrored(&self, batch: &stafette_knowledge::graph::Batch) -> Result<(), StageError> {
         let batch = &self.redacted(batch.clone())?;
         match self.0.graph.apply(batch).await {
             Err(GraphError::Missing { node, .. }) => {

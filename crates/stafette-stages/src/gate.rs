@@ -9,7 +9,7 @@ use stafette_core::{Fields, HandoffId, Offer, Party, Question, Run, Workflow};
 use stafette_engine::{Answered, Gate, Looked};
 
 use crate::stages::{read, value};
-use crate::{Actor, Fault, Stages};
+use crate::{Actor, StageError, Stages};
 
 /// The answer that approves a plan.
 pub(crate) const APPROVE: &str = "approve";
@@ -114,10 +114,10 @@ impl Stages {
         use stafette_knowledge::rights::{Access, Data};
         let ranked = async {
             hand.actor.may(Access::Write, Data::Decisions)?;
-            let options = read(&hand.offer.outputs, "candidates").map_err(Fault::mistaken)?;
+            let options = read(&hand.offer.outputs, "candidates").map_err(StageError::mistaken)?;
             let ranked = self.rank(&hand.actor, options).await?;
             match ranked.options.is_empty() {
-                true => Err(Fault::mistaken("`candidates` names no option")),
+                true => Err(StageError::mistaken("`candidates` names no option")),
                 false => Ok(ranked),
             }
         };
@@ -143,10 +143,10 @@ impl Stages {
             return hand.object("there is no approved decision that these tasks belong to");
         };
         let planned = async {
-            let tasks = read(&hand.offer.outputs, "tasks").map_err(Fault::mistaken)?;
+            let tasks = read(&hand.offer.outputs, "tasks").map_err(StageError::mistaken)?;
             let plan = self.plan(&hand.actor, decision, tasks).await?;
             match plan.tasks.is_empty() {
-                true => Err(Fault::mistaken("`tasks` names no task")),
+                true => Err(StageError::mistaken("`tasks` names no task")),
                 false => Ok(plan),
             }
         };

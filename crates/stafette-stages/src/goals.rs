@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::Deserialize;
 use stafette_knowledge::graph::{Batch, Entity, Goal, Write};
 
-use crate::{Actor, Fault, Stages, clock};
+use crate::{Actor, StageError, Stages, clock};
 
 /// The largest file of goals, in bytes.
 const LARGEST: u64 = 256 << 10;
@@ -25,11 +25,13 @@ struct File {
 
 impl Stages {
     /// Returns the goals of the file, and updates the graph with them.
-    pub(crate) async fn known_goals(&self) -> Result<Vec<Goal>, Fault> {
+    pub(crate) async fn known_goals(&self) -> Result<Vec<Goal>, StageError> {
         let Some(path) = &self.0.settings.goals else { return Ok(Vec::new()) };
         let text = self.text(path, LARGEST)?;
-        let file: File = toml::from_str(&text)
-            .map_err(|error| Fault::File { file: path.clone(), why: error.message().to_owned() })?;
+        let file: File = toml::from_str(&text).map_err(|error| StageError::File {
+            file: path.clone(),
+            why: error.message().to_owned(),
+        })?;
         let goals = file.goals;
         let writes: Vec<Write> =
             goals.iter().map(|goal| Write::Put(Entity::Goal(goal.clone()))).collect();

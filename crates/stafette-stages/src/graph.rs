@@ -11,7 +11,7 @@ use stafette_knowledge::graph::{
 };
 use stafette_knowledge::rights::{Access, Data};
 
-use crate::{Actor, Fault, Stages, clock};
+use crate::{Actor, StageError, Stages, clock};
 
 /// The time limit for something that is about to be stored.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
@@ -44,7 +44,7 @@ pub struct Health {
 
 impl Stages {
     /// Returns the health of the knowledge base.
-    pub async fn health(&self) -> Result<Health, Fault> {
+    pub async fn health(&self) -> Result<Health, StageError> {
         let settings = &self.0.settings;
         let calendar = settings.calendar.as_ref();
         Ok(Health {
@@ -64,7 +64,7 @@ impl Stages {
 
     /// Returns the warnings of blocks that lost their time or order, if the actor may read the
     /// calendar.
-    pub async fn waits(&self, actor: &Actor) -> Result<Vec<String>, Fault> {
+    pub async fn waits(&self, actor: &Actor) -> Result<Vec<String>, StageError> {
         if !granted(&actor.party, Access::Read, Data::Calendar) {
             return Ok(Vec::new());
         }
@@ -76,7 +76,7 @@ impl Stages {
 
     /// Returns the batches that the graph refused when their turn came: only for people, because
     /// they can contain any data.
-    pub async fn set_aside(&self, actor: &Actor) -> Result<Vec<SetAside>, Fault> {
+    pub async fn set_aside(&self, actor: &Actor) -> Result<Vec<SetAside>, StageError> {
         match actor.party {
             Party::Human => Ok(self.0.graph.set_aside().await?),
             _ => Ok(Vec::new()),
@@ -87,19 +87,19 @@ impl Stages {
     ///
     /// # Errors
     /// If the actor lacks the right, or the document is invalid.
-    pub fn constitution(&self, actor: &Actor) -> Result<Option<Constitution>, Fault> {
+    pub fn constitution(&self, actor: &Actor) -> Result<Option<Constitution>, StageError> {
         actor.may(Access::Read, Data::Goals)?;
-        crate::gate::recommendation::constitution(self).map_err(Fault::mistaken)
+        crate::gate::recommendation::constitution(self).map_err(StageError::mistaken)
     }
 
     /// Returns one node.
     ///
     /// # Errors
     /// If the actor lacks the right, or the node does not exist.
-    pub async fn node(&self, actor: &Actor, key: &NodeKey) -> Result<Node, Fault> {
+    pub async fn node(&self, actor: &Actor, key: &NodeKey) -> Result<Node, StageError> {
         actor.may(Access::Read, key.label.into())?;
         let found = self.0.graph.node(key).await?;
-        found.ok_or_else(|| Fault::NoNode { node: key.clone() })
+        found.ok_or_else(|| StageError::NoNode { node: key.clone() })
     }
 
     /// Returns the nodes within `reach` links of a node that the actor may read.
@@ -112,7 +112,7 @@ impl Stages {
         key: &NodeKey,
         reach: u8,
         limit: usize,
-    ) -> Result<Picture, Fault> {
+    ) -> Result<Picture, StageError> {
         self.node(actor, key).await?;
         let mut picture = self.0.graph.around(key, reach, limit).await?;
         let seen = |key: &NodeKey| granted(&actor.party, Access::Read, key.label.into());
@@ -125,7 +125,11 @@ impl Stages {
     ///
     /// # Errors
     /// If the actor lacks the right, or the graph is unreachable.
-    pub async fn pending_decisions(&self, actor: &Actor, limit: usize) -> Result<Vec<Node>, Fault> {
+    pub async fn pending_decisions(
+        &self,
+        actor: &Actor,
+        limit: usize,
+    ) -> Result<Vec<Node>, StageError> {
         actor.may(Access::Read, Data::Decisions)?;
         Ok(self.0.graph.pending_decisions(limit).await?)
     }
@@ -139,7 +143,7 @@ impl Stages {
         actor: &Actor,
         decision: &str,
         limit: usize,
-    ) -> Result<Vec<Node>, Fault> {
+    ) -> Result<Vec<Node>, StageError> {
         actor.may(Access::Read, Data::Decisions)?;
         match granted(&actor.party, Access::Read, Data::Tasks) {
             true => Ok(self.0.graph.tasks_of(decision, limit).await?),
@@ -151,7 +155,7 @@ impl Stages {
     ///
     /// # Errors
     /// If the actor lacks the right, or the graph is unreachable.
-    pub async fn goals(&self, actor: &Actor, limit: usize) -> Result<Vec<GoalView>, Fault> {
+    pub async fn goals(&self, actor: &Actor, limit: usize) -> Result<Vec<GoalView>, StageError> {
         actor.may(Access::Read, Data::Goals)?;
         self.known_goals().await?;
         let mut goals = self.0.graph.goals(limit, 10).await?;
@@ -170,7 +174,7 @@ impl Stages {
         actor: &Actor,
         insight: &str,
         limit: usize,
-    ) -> Result<Vec<Vec<NodeKey>>, Fault> {
+    ) -> Result<Vec<Vec<NodeKey>>, StageError> {
         self.node(actor, &NodeKey::insight(insight)).await?;
         Ok(self.0.graph.evidence_of(insight, limit).await?)
     }
@@ -179,7 +183,7 @@ impl Stages {
     ///
     /// # Errors
     /// If the graph is unreachable.
-    pub async fn size(&self) -> Result<Size, Fault> {
+    pub async fn size(&self) -> Result<Size, StageError> {
         Ok(self.0.graph.size().await?)
     }
 
@@ -193,7 +197,7 @@ impl Stages {
         label: Label,
         after: &str,
         limit: usize,
-    ) -> Result<Vec<Node>, Fault> {
+    ) -> Result<Vec<Node>, StageError> {
         actor.may(Access::Read, label.into())?;
         let cursor = Cursor::AfterNode(NodeKey::new(label, after));
         let page = self.0.graph.page(&cursor, limit.min(PAGE)).await?;
@@ -214,7 +218,7 @@ impl Stages {
         actor: &Actor,
         after: &Cursor,
         limit: usize,
-    ) -> Result<(Vec<Record>, Option<Cursor>), Fault> {
+    ) -> Result<(Vec<Record>, Option<Cursor>), StageError> {
         actor.is_person("take out the whole graph")?;
         let page = self.0.graph.page(after, limit).await?;
         let next = after.next(&page);
@@ -225,7 +229,7 @@ impl Stages {
     ///
     /// # Errors
     /// If an agent asks, a record is invalid, or the graph is unreachable.
-    pub async fn import(&self, actor: &Actor, records: &[Record]) -> Result<Exchanged, Fault> {
+    pub async fn import(&self, actor: &Actor, records: &[Record]) -> Result<Exchanged, StageError> {
         actor.is_person("put another graph in")?;
         stafette_knowledge::graph::check(records)?;
         let records = self.redacted(records.to_vec())?;
@@ -237,11 +241,16 @@ impl Stages {
     ///
     /// # Errors
     /// If an agent asks, or the decision does not exist.
-    pub async fn came_of(&self, actor: &Actor, decision: &str, actual: f64) -> Result<Node, Fault> {
+    pub async fn came_of(
+        &self,
+        actor: &Actor,
+        decision: &str,
+        actual: f64,
+    ) -> Result<Node, StageError> {
         actor.is_person("say what came of a decision")?;
         let key = NodeKey::decision(decision);
         let Entity::Decision(found) = self.node(actor, &key).await?.entity else {
-            return Err(Fault::NoNode { node: key });
+            return Err(StageError::NoNode { node: key });
         };
         let changed = Decision { actual_return: Some(actual), ..found };
         let at = clock::now();
@@ -261,14 +270,14 @@ impl Stages {
         actor: &Actor,
         id: &str,
         reasoning: String,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StageError> {
         actor.may(Access::Write, Data::Decisions)?;
         let key = NodeKey::decision(id);
         let since = std::time::Instant::now();
         let found = loop {
             match self.0.graph.node(&key).await? {
                 Some(Node { entity: Entity::Decision(found), .. }) => break found,
-                _ if since.elapsed() > PATIENCE => return Err(Fault::NoNode { node: key }),
+                _ if since.elapsed() > PATIENCE => return Err(StageError::NoNode { node: key }),
                 _ => tokio::time::sleep(PAUSE).await,
             }
         };
@@ -290,7 +299,7 @@ impl Stages {
         (pattern, evidence, topic): (String, String, String),
         confidence: f64,
         learned_from: Vec<NodeKey>,
-    ) -> Result<NodeKey, Fault> {
+    ) -> Result<NodeKey, StageError> {
         let finding = Fields::new();
         let entity = Entity::Insight(stafette_knowledge::graph::InsightNode {
             id,

@@ -17,7 +17,7 @@ use stafette_knowledge::roi::{Scored, Weights};
 
 use crate::follower::parse;
 use crate::stages::{read, value};
-use crate::{Actor, Fault, Stages, clock};
+use crate::{Actor, StageError, Stages, clock};
 
 /// An insight with its state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -68,13 +68,13 @@ impl Stages {
     ///
     /// # Errors
     /// If the actor lacks the right, or the runs or the graph cannot be read.
-    pub async fn reflect(&self, actor: &Actor, engine: &Engine) -> Result<Reflection, Fault> {
+    pub async fn reflect(&self, actor: &Actor, engine: &Engine) -> Result<Reflection, StageError> {
         actor.may(Access::Write, Data::Insights)?;
         self.look_back(engine).await
     }
 
     /// Looks for patterns after a run has ended, without an actor.
-    pub(crate) async fn look_back(&self, engine: &Engine) -> Result<Reflection, Fault> {
+    pub(crate) async fn look_back(&self, engine: &Engine) -> Result<Reflection, StageError> {
         let ledger = self.ledger().await?;
         let mut read = Reading::default();
         let parameters = &ledger.current().parameters;
@@ -93,7 +93,7 @@ impl Stages {
         Ok(Reflection { observations: observations.len(), read, insights: kept })
     }
 
-    async fn keep(&self, ledger: &Ledger, insight: &Insight) -> Result<NodeKey, Fault> {
+    async fn keep(&self, ledger: &Ledger, insight: &Insight) -> Result<NodeKey, StageError> {
         let key = free_name(ledger, insight);
         let finding = match value(insight) {
             serde_json::Value::Object(fields) => fields,
@@ -128,7 +128,7 @@ impl Stages {
         &self,
         engine: &Engine,
         read: &mut Reading,
-    ) -> Result<Vec<Observation>, Fault> {
+    ) -> Result<Vec<Observation>, StageError> {
         let mut known = self.0.memory.runs.lock().await;
         let runs = engine.runs(self.0.settings.mind.runs).await?;
         let mut kept = BTreeMap::new();
@@ -157,7 +157,7 @@ impl Stages {
         engine: &Engine,
         parameters: &Parameters,
         read: &mut Reading,
-    ) -> Result<Vec<Observation>, Fault> {
+    ) -> Result<Vec<Observation>, StageError> {
         let mut found = self.shown_by_runs(engine, read).await?;
         for node in self.0.graph.newest(Label::Task, PAGE).await? {
             read.nodes += 1;
@@ -202,7 +202,7 @@ impl Stages {
         actor: &Actor,
         topic: &str,
         limit: usize,
-    ) -> Result<Vec<InsightView>, Fault> {
+    ) -> Result<Vec<InsightView>, StageError> {
         actor.may(Access::Read, Data::Insights)?;
         let ledger = self.ledger().await?;
         let nodes = self.0.graph.insights(topic, limit).await?;
@@ -213,12 +213,12 @@ impl Stages {
     ///
     /// # Errors
     /// If an agent asks, or the insight does not exist, changes nothing, or is in force.
-    pub async fn accept_insight(&self, actor: &Actor, id: &str) -> Result<Version, Fault> {
+    pub async fn accept_insight(&self, actor: &Actor, id: &str) -> Result<Version, StageError> {
         actor.is_person("accept an insight")?;
         let node = self.node(actor, &NodeKey::insight(id)).await?;
         let key = node.key();
         let Some(change) = change_of(&node) else {
-            return Err(Fault::mistaken(format!("{key} changes nothing: it is good to know")));
+            return Err(StageError::mistaken(format!("{key} changes nothing: it is good to know")));
         };
         let (at, by) = (clock::now(), actor.party.clone());
         let accept = move |ledger: &mut Ledger| ledger.accept(key, change, at, by).cloned();
@@ -229,7 +229,7 @@ impl Stages {
     ///
     /// # Errors
     /// If an agent asks, or there is no such version.
-    pub async fn roll_back(&self, actor: &Actor, to: u32) -> Result<Version, Fault> {
+    pub async fn roll_back(&self, actor: &Actor, to: u32) -> Result<Version, StageError> {
         actor.is_person("go back to an earlier version")?;
         let (at, by) = (clock::now(), actor.party.clone());
         let back = move |ledger: &mut Ledger| ledger.roll_back(to, at, by).cloned();
@@ -240,7 +240,7 @@ impl Stages {
     ///
     /// # Errors
     /// If the actor lacks the right, or the file cannot be read.
-    pub async fn parameters(&self, actor: &Actor) -> Result<Vec<Version>, Fault> {
+    pub async fn parameters(&self, actor: &Actor) -> Result<Vec<Version>, StageError> {
         actor.may(Access::Read, Data::Parameters)?;
         Ok(self.ledger().await?.into())
     }

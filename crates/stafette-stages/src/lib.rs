@@ -19,7 +19,7 @@
 
 mod actor;
 mod booking;
-mod fault;
+mod error;
 mod follower;
 mod gate;
 mod goals;
@@ -37,7 +37,7 @@ use stafette_engine::clock;
 
 pub use actor::Actor;
 pub use booking::Moved;
-pub use fault::Fault;
+pub use error::StageError;
 pub use gate::CHANGED;
 pub use graph::Health;
 pub use insights::{InsightView, Reading, Reflection};

@@ -7,7 +7,7 @@ use stafette_core::{Fields, Input, Millis, Recorded, RunId, Time};
 use stafette_engine::Engine;
 use stafette_knowledge::calendar::occurrence::Occurrence;
 
-use crate::{Fault, Stages};
+use crate::{StageError, Stages};
 
 /// The span that is searched for a time when a person is present.
 const AHEAD: Millis = Millis::hours(60 * 24);
@@ -50,7 +50,7 @@ impl Stages {
 
     /// Returns the deadline of a question asked at `asked`, and the time until `until` in which a
     /// person is present. People get the time that was meant for them, a working day at most.
-    async fn presence(&self, asked: Time, until: Time) -> Result<(Time, Millis), Fault> {
+    async fn presence(&self, asked: Time, until: Time) -> Result<(Time, Millis), StageError> {
         let to = asked + AHEAD;
         let mut busy = self.agenda(asked, to).await?.occurrences;
         // A meeting keeps no one from an inbox; a day off does.

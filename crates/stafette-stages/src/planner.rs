@@ -16,7 +16,7 @@ use stafette_knowledge::mind::Change;
 use stafette_knowledge::rights::{Access, Data};
 
 use crate::ranking::{Learned, in_force};
-use crate::{Actor, Fault, Stages, clock};
+use crate::{Actor, StageError, Stages, clock};
 
 /// The longest task, in hours.
 pub(crate) const LONGEST: f64 = 1000.0;
@@ -149,8 +149,8 @@ impl CalendarCache {
 }
 
 impl Stages {
-    pub(crate) fn diary(&self) -> Result<&CalendarCache, Fault> {
-        self.0.diary.as_ref().ok_or(Fault::NoCalendar)
+    pub(crate) fn diary(&self) -> Result<&CalendarCache, StageError> {
+        self.0.diary.as_ref().ok_or(StageError::NoCalendar)
     }
 
     /// Returns the user's time zone; invalid ones were refused when the workflow was checked.
@@ -159,7 +159,7 @@ impl Stages {
     }
 
     /// Returns what takes place between two moments; nothing without a calendar.
-    pub(crate) async fn agenda(&self, from: Time, to: Time) -> Result<Agenda, Fault> {
+    pub(crate) async fn agenda(&self, from: Time, to: Time) -> Result<Agenda, StageError> {
         let Some(diary) = &self.0.diary else {
             return Ok(Agenda { occurrences: Vec::new(), doubts: Vec::new() });
         };
@@ -170,10 +170,15 @@ impl Stages {
     ///
     /// # Errors
     /// If the actor lacks the right, the time is invalid, or the calendar cannot be reached.
-    pub async fn between(&self, actor: &Actor, from: Time, to: Time) -> Result<WeekView, Fault> {
+    pub async fn between(
+        &self,
+        actor: &Actor,
+        from: Time,
+        to: Time,
+    ) -> Result<WeekView, StageError> {
         actor.may(Access::Read, Data::Calendar)?;
         if to <= from || to.since(from) > SPAN {
-            return Err(Fault::Span);
+            return Err(StageError::Span);
         }
         let proposals = self.0.proposals.between(from, to).await?;
         let Agenda { occurrences, doubts } = self.agenda(from, to).await?;
@@ -182,7 +187,7 @@ impl Stages {
 
     /// Returns everything that takes time between two moments: the calendar, and proposed blocks
     /// that are not in it.
-    pub(crate) async fn busy(&self, from: Time, to: Time) -> Result<Vec<Occurrence>, Fault> {
+    pub(crate) async fn busy(&self, from: Time, to: Time) -> Result<Vec<Occurrence>, StageError> {
         let calendar = self.agenda(from, to).await?.occurrences;
         self.with_blocks(calendar, from, to, Stand::holds_time).await
     }
@@ -194,7 +199,7 @@ impl Stages {
         from: Time,
         to: Time,
         counting: fn(Stand) -> bool,
-    ) -> Result<Vec<Occurrence>, Fault> {
+    ) -> Result<Vec<Occurrence>, StageError> {
         let proposals = self.0.proposals.between(from, to).await?;
         let waiting = proposals
             .iter()
@@ -219,7 +224,7 @@ impl Stages {
         actor: &Actor,
         decision: String,
         tasks: Vec<TaskWish>,
-    ) -> Result<PlanView, Fault> {
+    ) -> Result<PlanView, StageError> {
         actor.may(Access::Write, Data::Tasks)?;
         actor.may(Access::Read, Data::Calendar)?;
         let ledger = self.ledger().await?;
@@ -265,23 +270,25 @@ impl Stages {
     }
 }
 
-fn check(all: &[TaskWish], place: usize, task: &TaskWish) -> Result<(), Fault> {
+fn check(all: &[TaskWish], place: usize, task: &TaskWish) -> Result<(), StageError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if task.id.is_empty() || task.id.len() > 40 || !task.id.chars().all(plain) {
-        return Err(Fault::mistaken(format!(
+        return Err(StageError::mistaken(format!(
             "the task's id `{}` must have 1 to 40 letters, digits, `-` or `_`",
             task.id
         )));
     }
     if all[..place].iter().any(|other| other.id == task.id) {
-        return Err(Fault::mistaken(format!("two tasks are called `{}`", task.id)));
+        return Err(StageError::mistaken(format!("two tasks are called `{}`", task.id)));
     }
     if let Some(none) = task.after.iter().find(|id| !all.iter().any(|other| other.id == **id)) {
         let id = &task.id;
-        return Err(Fault::mistaken(format!("task `{id}` comes after `{none}`, which is no task")));
+        return Err(StageError::mistaken(format!(
+            "task `{id}` comes after `{none}`, which is no task"
+        )));
     }
     if !(task.hours > 0.0 && task.hours <= LONGEST) {
-        return Err(Fault::mistaken(format!(
+        return Err(StageError::mistaken(format!(
             "task `{}` takes {} hours, it must be more than 0 and at most {LONGEST}",
             task.id, task.hours
         )));
@@ -289,11 +296,11 @@ fn check(all: &[TaskWish], place: usize, task: &TaskWish) -> Result<(), Fault> {
     Ok(())
 }
 
-fn want(task: &TaskWish, hours: f64) -> Result<Wanted, Fault> {
+fn want(task: &TaskWish, hours: f64) -> Result<Wanted, StageError> {
     let moment = |text: &Option<String>| match text {
         None => Ok(None),
         Some(text) => Time::parse(text).map(Some).ok_or_else(|| {
-            Fault::mistaken(format!("task `{}`: `{text}` is not a moment", task.id))
+            StageError::mistaken(format!("task `{}`: `{text}` is not a moment", task.id))
         }),
     };
     Ok(Wanted {

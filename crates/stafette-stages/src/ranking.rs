@@ -10,7 +10,7 @@ use stafette_knowledge::mind::Change;
 use stafette_knowledge::mind::parameters::{Cause, Ledger};
 use stafette_knowledge::roi::{Candidate, Ranking, Term, rank};
 
-use crate::{Actor, Fault, Stages};
+use crate::{Actor, StageError, Stages};
 
 /// An accepted insight that is in force.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -73,7 +73,7 @@ impl Stages {
     ///
     /// # Errors
     /// If a number is out of range, or an option serves an unknown goal.
-    pub async fn rank(&self, actor: &Actor, options: Vec<Candidate>) -> Result<Ranked, Fault> {
+    pub async fn rank(&self, actor: &Actor, options: Vec<Candidate>) -> Result<Ranked, StageError> {
         use stafette_knowledge::rights::{Access, Data};
         actor.may(Access::Read, Data::Goals)?;
         actor.may(Access::Read, Data::Insights)?;
@@ -82,7 +82,7 @@ impl Stages {
             for link in &option.goals {
                 if !goals.iter().any(|goal| goal.id == link.goal) {
                     let known: Vec<&str> = goals.iter().map(|goal| goal.id.as_str()).collect();
-                    return Err(Fault::mistaken(format!(
+                    return Err(StageError::mistaken(format!(
                         "option `{}` serves the goal `{}`, which is none of: {}",
                         option.id,
                         link.goal,

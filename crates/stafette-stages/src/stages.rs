@@ -21,7 +21,7 @@ use crate::booking::Booking;
 use crate::goals::Goals;
 use crate::insights::Memory;
 use crate::planner::CalendarCache;
-use crate::{Actor, Fault, clock};
+use crate::{Actor, StageError, clock};
 
 /// The settings for opening the stages.
 pub struct StagesSettings<'a> {
@@ -68,10 +68,10 @@ impl Stages {
     ///
     /// # Errors
     /// If a file cannot be used or an address is invalid.
-    pub fn open(settings: StagesSettings<'_>) -> Result<Self, Fault> {
+    pub fn open(settings: StagesSettings<'_>) -> Result<Self, StageError> {
         let StagesSettings { knowledge, root, state, secret, redactor } = settings;
         let file = state.join("knowledge.db");
-        let broken = |error: &dyn fmt::Display| Fault::File {
+        let broken = |error: &dyn fmt::Display| StageError::File {
             file: file.display().to_string(),
             why: error.to_string(),
         };
@@ -97,7 +97,7 @@ impl Stages {
                 })?),
                 (folder, None) => {
                     let folder = root.join(folder.as_deref().unwrap_or("calendar"));
-                    std::fs::create_dir_all(&folder).map_err(|error| Fault::File {
+                    std::fs::create_dir_all(&folder).map_err(|error| StageError::File {
                         file: folder.display().to_string(),
                         why: error.to_string(),
                     })?;
@@ -134,7 +134,7 @@ impl Stages {
         at: Time,
         key: String,
         writes: Vec<Write>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StageError> {
         let writes = self.redacted(writes)?;
         let batch = Batch { key, provenance: actor.provenance(at), writes };
         rights::check_batch(&actor.party, &batch)?;
@@ -143,20 +143,23 @@ impl Stages {
     }
 
     /// Returns what is to be written without its secrets.
-    pub(crate) fn redacted<T: Serialize + DeserializeOwned>(&self, said: T) -> Result<T, Fault> {
+    pub(crate) fn redacted<T: Serialize + DeserializeOwned>(
+        &self,
+        said: T,
+    ) -> Result<T, StageError> {
         let before = value(&said);
         let mut clean = before.clone();
         self.0.redactor.value(&mut clean);
         match clean == before {
             true => Ok(said),
-            false => serde_json::from_value(clean).map_err(|error| Fault::Again {
+            false => serde_json::from_value(clean).map_err(|error| StageError::Again {
                 why: format!("it cannot be stored without the secret in it: {error}"),
             }),
         }
     }
 
     /// Returns the versions of the parameters.
-    pub(crate) async fn ledger(&self) -> Result<Ledger, Fault> {
+    pub(crate) async fn ledger(&self) -> Result<Ledger, StageError> {
         Ok(self.0.versions.change(self.first_version(), |_| Ok(())).await?.1)
     }
 
@@ -181,9 +184,9 @@ impl Stages {
     }
 
     /// Returns the text of a file of the project, within a size limit.
-    pub(crate) fn text(&self, path: &str, limit: u64) -> Result<String, Fault> {
+    pub(crate) fn text(&self, path: &str, limit: u64) -> Result<String, StageError> {
         stafette_disk::read_text(&self.0.root.join(path), limit)
-            .map_err(|error| Fault::File { file: path.to_owned(), why: error.to_string() })
+            .map_err(|error| StageError::File { file: path.to_owned(), why: error.to_string() })
     }
 }
 

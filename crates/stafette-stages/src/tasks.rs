@@ -8,7 +8,7 @@ use stafette_knowledge::graph::{Entity, Graph, Node, NodeKey, Task, TaskStatus, 
 use stafette_knowledge::rights::{Access, Data};
 
 use crate::booking::IN_CALENDAR;
-use crate::{Actor, Fault, Stages, clock};
+use crate::{Actor, StageError, Stages, clock};
 
 /// A report about a task.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -35,17 +35,17 @@ impl Stages {
         actor: &Actor,
         id: &str,
         report: TaskReport,
-    ) -> Result<Node, Fault> {
+    ) -> Result<Node, StageError> {
         actor.may(Access::Write, Data::Tasks)?;
         let done_at = match &report.done_at {
             None => clock::now(),
             Some(text) => Time::parse(text)
-                .ok_or_else(|| Fault::mistaken(format!("`{text}` is not a moment")))?,
+                .ok_or_else(|| StageError::mistaken(format!("`{text}` is not a moment")))?,
         };
         let key = NodeKey::task(id);
         let found = self.0.graph.node(&key).await?;
         let Some(Node { entity: Entity::Task(task), .. }) = found else {
-            return Err(Fault::NoNode { node: key });
+            return Err(StageError::NoNode { node: key });
         };
         let status = report.status.unwrap_or(match report.actual_hours {
             Some(_) => TaskStatus::Done,
@@ -65,7 +65,7 @@ impl Stages {
     }
 
     /// Records at the last block of a task when it was really done.
-    async fn ended(&self, task: &NodeKey, done_at: Time) -> Result<(), Fault> {
+    async fn ended(&self, task: &NodeKey, done_at: Time) -> Result<(), StageError> {
         let own = self.in_calendar().await?.into_iter().filter(|one| one.task == *task);
         if let Some(last) = own.max_by_key(|one| one.end) {
             let note = move |one: &mut Proposal| one.done_at = Some(done_at);

@@ -7,7 +7,7 @@ use stafette_knowledge::history::{Hit, Message, Said, Thread, ThreadFilter};
 use stafette_knowledge::rights::{Access, Data};
 use uuid::Uuid;
 
-use crate::{Actor, Fault, Stages, clock};
+use crate::{Actor, StageError, Stages, clock};
 
 /// A new message for a thread.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -35,7 +35,7 @@ impl Stages {
     ///
     /// # Errors
     /// If the actor lacks the right, or a text is empty or too long.
-    pub async fn say(&self, actor: &Actor, saying: Saying) -> Result<Message, Fault> {
+    pub async fn say(&self, actor: &Actor, saying: Saying) -> Result<Message, StageError> {
         actor.may(Access::Write, Data::History)?;
         let saying = self.redacted(saying)?;
         let (at, role) = (clock::now(), actor.party.as_str().to_owned());
@@ -72,7 +72,7 @@ impl Stages {
         actor: &Actor,
         filter: ThreadFilter,
         limit: usize,
-    ) -> Result<Vec<Thread>, Fault> {
+    ) -> Result<Vec<Thread>, StageError> {
         actor.may(Access::Read, Data::History)?;
         Ok(self.0.history.threads(filter, limit).await?)
     }
@@ -87,7 +87,7 @@ impl Stages {
         id: &str,
         after: u64,
         limit: usize,
-    ) -> Result<(Thread, Vec<Message>), Fault> {
+    ) -> Result<(Thread, Vec<Message>), StageError> {
         actor.may(Access::Read, Data::History)?;
         let thread = self.0.history.thread(id).await?;
         Ok((thread, self.0.history.messages(id, after, limit).await?))
@@ -103,7 +103,7 @@ impl Stages {
         words: &str,
         module: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<Hit>, Fault> {
+    ) -> Result<Vec<Hit>, StageError> {
         actor.may(Access::Read, Data::History)?;
         Ok(self.0.history.search(words, module, 0, limit).await?)
     }
@@ -116,7 +116,7 @@ impl Stages {
         role: &Party,
         body: &str,
         at: stafette_core::Time,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StageError> {
         // Redacted before it is cut: half of a secret could not be recognised any more.
         let body = self.0.redactor.text(body.trim());
         let body = cut(&body, stafette_knowledge::history::LONGEST_BODY);

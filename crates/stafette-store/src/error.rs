@@ -10,28 +10,28 @@ use thiserror::Error;
 
 /// Error of the backend. It can be cloned because one failed commit answers many writers.
 #[derive(Clone)]
-pub struct Fault(Arc<dyn StdError + Send + Sync>);
+pub struct BackendError(Arc<dyn StdError + Send + Sync>);
 
-impl Fault {
+impl BackendError {
     /// Wraps an error of the backend.
     pub fn new(error: impl StdError + Send + Sync + 'static) -> Self {
-        Fault(Arc::new(error))
+        BackendError(Arc::new(error))
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for BackendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl fmt::Debug for Fault {
+impl fmt::Debug for BackendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl StdError for Fault {
+impl StdError for BackendError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.0.source()
     }
@@ -61,12 +61,12 @@ pub enum AppendError {
     },
     /// The disk or the database is full. Nothing was written; try again once there is room.
     #[error("there is no room left for the store")]
-    Full { source: Fault },
+    Full { source: BackendError },
     /// Another process kept the store locked for too long. Nothing was written.
     #[error("the store is locked by another process")]
-    Busy { source: Fault },
+    Busy { source: BackendError },
     #[error("the store is read-only")]
-    ReadOnly { source: Fault },
+    ReadOnly { source: BackendError },
     /// The store was removed, or replaced by another one. Nothing is kept any more: end the
     /// process.
     #[error("the store is lost: {why}")]
@@ -74,7 +74,7 @@ pub enum AppendError {
     #[error("the store is closed")]
     Closed,
     #[error("the store could not write")]
-    Failed { source: Fault },
+    Failed { source: BackendError },
 }
 
 /// A stored row is not what was written.
@@ -120,7 +120,7 @@ pub enum ReadError {
     #[error("the store is closed")]
     Closed,
     #[error("the store could not be read")]
-    Failed { source: Fault },
+    Failed { source: BackendError },
 }
 
 /// Retention or compaction stopped. The steps completed so far stay; it can be called again.
@@ -129,7 +129,7 @@ pub enum UpkeepError {
     #[error("the store is closed")]
     Closed,
     #[error("the store could not be tidied")]
-    Failed { source: Fault },
+    Failed { source: BackendError },
 }
 
 /// A store could not be opened.
@@ -150,11 +150,11 @@ pub enum OpenError {
     NoLog { path: PathBuf, mode: String },
     /// The disk is full; the store cannot be created or upgraded.
     #[error("there is no room for the store {path}")]
-    Full { path: PathBuf, source: Fault },
+    Full { path: PathBuf, source: BackendError },
     #[error("{path} is locked by another process")]
-    Busy { path: PathBuf, source: Fault },
+    Busy { path: PathBuf, source: BackendError },
     #[error("{path} could not be opened")]
-    Failed { path: PathBuf, source: Fault },
+    Failed { path: PathBuf, source: BackendError },
 }
 
 /// A database could not be opened as a store.
@@ -163,14 +163,14 @@ pub enum ConnectError {
     #[error("this is not the address of a PostgreSQL database: {flaw}")]
     Address { flaw: String },
     #[error("nobody at {place} can prove to be it")]
-    NotSecured { place: String, source: Fault },
+    NotSecured { place: String, source: BackendError },
     #[error("{place} cannot be reached")]
-    Unreachable { place: String, source: Fault },
+    Unreachable { place: String, source: BackendError },
     #[error("{place} does not exist")]
     NoDatabase { place: String },
     /// The login failed, or the user may not create the tables.
     #[error("{place} does not allow it")]
-    NotAllowed { place: String, source: Fault },
+    NotAllowed { place: String, source: BackendError },
     #[error("{place} cannot be a store: {found}")]
     NotAStore { place: String, found: String },
     /// A newer version of the program wrote it. It was left unchanged.
@@ -179,5 +179,5 @@ pub enum ConnectError {
     #[error("another daemon works on {place}")]
     Taken { place: String },
     #[error("{place} could not be opened")]
-    Failed { place: String, source: Fault },
+    Failed { place: String, source: BackendError },
 }

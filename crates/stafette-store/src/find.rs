@@ -3,7 +3,7 @@
 use stafette_model::{HandoffId, RunId, Time};
 use thiserror::Error;
 
-use crate::{Fault, Reply};
+use crate::{BackendError, Reply};
 
 /// A text in the index.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,7 +27,7 @@ pub struct Text {
 pub struct FindError {
     /// Path of the file, or address of the database.
     pub place: String,
-    pub source: Fault,
+    pub source: BackendError,
 }
 
 /// A full-text index. It is built from the events, and rebuilt if it is lost.

@@ -40,7 +40,9 @@ mod stats;
 mod store;
 mod words;
 
-pub use error::{AppendError, ConnectError, Damage, Fault, OpenError, ReadError, UpkeepError};
+pub use error::{
+    AppendError, BackendError, ConnectError, Damage, OpenError, ReadError, UpkeepError,
+};
 pub use find::{FindError, Finder, Text};
 pub use locks::{LOCK_ENTRIES, LockBatch, LockEntry, LockError, LockRow, LockStore};
 pub use memory::MemoryStore;

@@ -32,7 +32,7 @@ use self::writer::Job;
 use crate::queue;
 use crate::stats::{Counters, Stats};
 use crate::{
-    AppendError, Batch, Compacted, Fault, HandoffRow, Health, Loaded, LockBatch, LockEntry,
+    AppendError, BackendError, Batch, Compacted, HandoffRow, Health, Loaded, LockBatch, LockEntry,
     LockError, LockStore, OpenError, ReadError, Removed, Reply, Retention, RunFilter, RunRow,
     Store, Stored, UpkeepError,
 };
@@ -91,7 +91,10 @@ impl SqliteStore {
         thread::Builder::new()
             .name("stafette-store".to_owned())
             .spawn(move || writer::work(conn, queue, &shared.0, &shared.1))
-            .map_err(|error| OpenError::Failed { path: path.clone(), source: Fault::new(error) })?;
+            .map_err(|error| OpenError::Failed {
+                path: path.clone(),
+                source: BackendError::new(error),
+            })?;
         let readers = options.readers.max(1);
         let pool = Pool::new(path.clone(), ground.clone(), readers, options.busy_timeout);
         Ok(SqliteStore { path, jobs, pool, ground, counters, max_bytes: options.max_bytes })
@@ -121,7 +124,7 @@ impl SqliteStore {
         }));
         self.jobs.send(job).await.map_err(|_| UpkeepError::Closed)?;
         let result = answered.await.map_err(|_| UpkeepError::Closed)?;
-        result.map_err(|error| UpkeepError::Failed { source: Fault::new(error) })
+        result.map_err(|error| UpkeepError::Failed { source: BackendError::new(error) })
     }
 }
 

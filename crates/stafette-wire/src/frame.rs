@@ -164,7 +164,7 @@ impl fmt::Display for Frame {
 
 /// The reason why something that opened like a frame is not one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
-pub enum Fault {
+pub enum FrameError {
     /// The type is missing, too long, or not UPPER_SNAKE.
     #[error("the type is not UPPER_SNAKE")]
     Type,
@@ -211,7 +211,7 @@ pub enum Found {
     /// Text that opened like a frame and is not one.
     Malformed {
         /// The reason why it is not a frame.
-        fault: Fault,
+        fault: FrameError,
         /// The beginning of the text, at most 100 bytes of it.
         text: String,
         /// The offset of its first bracket in the stream.
@@ -220,7 +220,7 @@ pub enum Found {
 }
 
 impl Found {
-    fn malformed(fault: Fault, bytes: &[u8], offset: u64) -> Self {
+    fn malformed(fault: FrameError, bytes: &[u8], offset: u64) -> Self {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(EXCERPT)]).into_owned();
         Found::Malformed { fault, text, offset }
     }

@@ -14,6 +14,25 @@ const HOMES: [&str; 5] = ["Users", "home", "root", "work", "workspace"];
 /// Hosts that only some machines can reach.
 const HOSTS: [&str; 2] = [concat!("arti", "factory"), concat!("jf", "rog")];
 
+/// Type names that would say too little, and the files where one of them has its one meaning: an
+/// answer is a person's, a verdict is a council's.
+const VAGUE: [(&str, &[&str]); 6] = [
+    (
+        "Answer",
+        &[
+            "crates/stafette-core/src/run/answer.rs",
+            "crates/stafette-server/src/inbox.rs",
+            "crates/stafette/src/cli.rs",
+            "crates/stafette/src/commands/top/state.rs",
+        ],
+    ),
+    ("Verdict", &["crates/stafette-core/src/team/council/session.rs"]),
+    ("Fault", &[]),
+    ("Trouble", &[]),
+    ("Manager", &[]),
+    ("Helper", &[]),
+];
+
 pub(super) fn check(tree: &Tree, sources: &[Source]) -> Vec<Finding> {
     let texts = tree.files.iter().filter(|file| !file.path.starts_with("fixtures/"));
     texts.flat_map(remarks).chain(sources.iter().flat_map(code)).collect()
@@ -42,6 +61,9 @@ fn remarks(file: &File) -> Vec<Finding> {
 /// Finds what no code may contain.
 fn code(source: &Source) -> Vec<Finding> {
     let objection = |word: &Word| match word.text {
+        "struct" | "enum" | "trait" | "type" if is_vague(word.rest, source.path) => {
+            Some("a type name that says too little: name what it is (`LockOutcome`, `StageError`)")
+        }
         "todo" | "unimplemented" if word.rest.starts_with('!') => {
             Some("code that is not there yet: write it, or leave the feature out")
         }
@@ -60,6 +82,12 @@ fn code(source: &Source) -> Vec<Finding> {
             Some(Finding::new(source.path, source.line(word.start), message))
         })
         .collect()
+}
+
+/// True if a definition goes on with a vague name that this file must not define.
+fn is_vague(rest: &str, path: &str) -> bool {
+    let name = rest.trim_start().split(|c: char| !c.is_alphanumeric() && c != '_').next();
+    VAGUE.iter().any(|(vague, files)| name == Some(vague) && !files.contains(&path))
 }
 
 fn has_word(line: &str, word: &str) -> bool {
@@ -108,6 +136,15 @@ mod tests {
     fn code_that_is_not_there_is_found() {
         assert_eq!(told("a/src/a.rs", "fn f() { todo!() }\nfn g() { unimplemented!() }"), [1, 2]);
         assert_eq!(told("a/src/a.rs", "// todo!()\nlet todo = \"todo!\";"), Vec::<usize>::new());
+    }
+
+    #[test]
+    fn vague_type_names_are_found() {
+        assert_eq!(
+            told("a/src/a.rs", "struct Answer;\nenum AnswerKind {}\ntype Fault = ();"),
+            [1, 3]
+        );
+        assert!(told("crates/stafette/src/cli.rs", "struct Answer {}").is_empty());
     }
 
     #[test]

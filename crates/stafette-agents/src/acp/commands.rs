@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-use super::wire::{Answer, Run};
+use super::wire::{Responder, Run};
 use crate::Job;
 use crate::exec::{CHUNK, DRAIN};
 use crate::process::Group;
@@ -155,7 +155,7 @@ impl Commands {
     }
 
     /// Answers as soon as a command has ended.
-    pub(super) fn wait(&mut self, id: &str, answer: Answer<Exit>) {
+    pub(super) fn wait(&mut self, id: &str, answer: Responder<Exit>) {
         let mut exit = match self.find(id) {
             Ok(running) => running.exit.clone(),
             Err(why) => return answer.give(Err(why)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::wire::{Answer, Choice, PermissionDecision};
+use super::wire::{Choice, PermissionDecision, Responder};
 use crate::{Reply, Signal};
 
 /// The maximum number of open questions; further ones are answered with no.
@@ -14,7 +14,7 @@ const OPEN: usize = 16;
 #[derive(Debug)]
 struct Question {
     choices: Vec<Choice>,
-    answer: Answer<PermissionDecision>,
+    answer: Responder<PermissionDecision>,
     until: Instant,
 }
 
@@ -40,7 +40,7 @@ impl Questions {
         title: String,
         detail: String,
         choices: Vec<Choice>,
-        answer: Answer<PermissionDecision>,
+        answer: Responder<PermissionDecision>,
         within: Duration,
     ) -> Option<Signal> {
         if self.open.len() >= OPEN || !choices.iter().any(|choice| choice.yes) {

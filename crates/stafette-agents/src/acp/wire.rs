@@ -23,7 +23,7 @@ use agent_client_protocol::v1::schema::{
     WaitForTerminalExitResponse, WriteTextFileRequest, WriteTextFileResponse,
 };
 use agent_client_protocol::{
-    Agent, Client, Error, ErrorCode, Responder, V1, is_connection_terminated,
+    Agent, Client, Error, ErrorCode, Responder as SdkResponder, V1, is_connection_terminated,
     is_incoming_transport_closed, on_receive_notification, on_receive_request,
 };
 use stafette_core::{FailureKind, Usage};
@@ -60,31 +60,31 @@ pub(super) enum Event {
         detail: String,
         deed: Deed,
         choices: Vec<Choice>,
-        answer: Answer<PermissionDecision>,
+        answer: Responder<PermissionDecision>,
     },
     /// The agent reads a file.
     Read {
         path: PathBuf,
         line: Option<u32>,
         limit: Option<u32>,
-        answer: Answer<String>,
+        answer: Responder<String>,
     },
     /// The agent writes a file.
     Write {
         path: PathBuf,
         text: String,
-        answer: Answer<()>,
+        answer: Responder<()>,
     },
     /// The agent runs a command.
-    Run(Run, Answer<String>),
+    Run(Run, Responder<String>),
     /// The agent asks for the output of a command.
-    Show(String, Answer<Shown>),
+    Show(String, Responder<Shown>),
     /// The agent waits for the end of a command.
-    Wait(String, Answer<Exit>),
+    Wait(String, Responder<Exit>),
     /// The agent ends a command.
-    Kill(String, Answer<()>),
+    Kill(String, Responder<()>),
     /// The agent no longer needs a command.
-    Release(String, Answer<()>),
+    Release(String, Responder<()>),
 }
 
 /// A command that an agent wants to run.
@@ -119,27 +119,27 @@ pub(super) enum PermissionDecision {
 }
 
 /// Sends the response to a request. Dropping it responds with an error.
-pub(super) struct Answer<T>(Box<dyn FnOnce(Result<T, String>) + Send>);
+pub(super) struct Responder<T>(Box<dyn FnOnce(Result<T, String>) + Send>);
 
-impl<T> Answer<T> {
+impl<T> Responder<T> {
     /// Sends the response; an error says why. Ignored if the peer is gone.
     pub(super) fn give(self, answer: Result<T, String>) {
         (self.0)(answer);
     }
 }
 
-impl<T> std::fmt::Debug for Answer<T> {
+impl<T> std::fmt::Debug for Responder<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Answer")
+        f.write_str("Responder")
     }
 }
 
-fn answer<T, R>(responder: Responder<R, V1>, wrap: fn(T) -> R) -> Answer<T>
+fn answer<T, R>(responder: SdkResponder<R, V1>, wrap: fn(T) -> R) -> Responder<T>
 where
     R: agent_client_protocol::JsonRpcResponse + 'static,
     T: 'static,
 {
-    Answer(Box::new(move |given| {
+    Responder(Box::new(move |given| {
         let sent = match given {
             Ok(value) => responder.respond(wrap(value)),
             Err(why) => responder.respond_with_error(Error::invalid_params().data(why)),

@@ -344,7 +344,7 @@ fn b_07_a_printed_frame_that_cannot_be_read_fails_nothing_and_says_why() {
         }
     }
     let torn = Found::Malformed {
-        fault: stafette_core::wire::frame::Fault::Json,
+        fault: stafette_core::wire::frame::FrameError::Json,
         text: "<<<ODEI:HANDOFF:{\"to\":}".into(),
         offset: 0,
     };

@@ -20,7 +20,7 @@ pub struct Dialog {
 /// A possible answer to a question that has no menu.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Answer {
+pub struct DialogAnswer {
     /// The name that people see.
     pub name: String,
     /// The keys to press, one after the other.

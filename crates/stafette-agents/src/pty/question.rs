@@ -105,7 +105,7 @@ impl Turn<'_> {
                 menu.options.iter().map(choose).collect()
             }
             None if doubt == Doubt::Asks && !known.is_empty() => {
-                let press = |answer: &crate::profile::Answer| {
+                let press = |answer: &crate::profile::DialogAnswer| {
                     (answer.name.clone(), Action::Press(answer.keys.clone()))
                 };
                 known.iter().map(press).collect()

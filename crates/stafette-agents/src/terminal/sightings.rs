@@ -7,7 +7,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use stafette_core::wire::frame::{Fault, Found, Frame, Scanner, Word};
+use stafette_core::wire::frame::{Found, Frame, FrameError, Scanner, Word};
 
 use crate::screen::{Screen, Sighting, Tier};
 use crate::seal;
@@ -224,7 +224,7 @@ pub(super) fn times(wanted: &Frame, screen: &Screen) -> usize {
 
 /// True for a frame that only drawing has torn apart.
 fn is_drawn(found: &Found) -> bool {
-    use Fault::{Control, Cut, Escape, Moved};
+    use FrameError::{Control, Cut, Escape, Moved};
     matches!(found, Found::Malformed { fault: Moved | Escape | Control | Cut, .. })
 }
 

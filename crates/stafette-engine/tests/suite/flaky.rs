@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use stafette_core::{HandoffId, RunId};
 use stafette_store::{
-    AppendError, Batch, Compacted, Fault, HandoffRow, Health, Loaded, LockBatch, LockEntry,
+    AppendError, BackendError, Batch, Compacted, HandoffRow, Health, Loaded, LockBatch, LockEntry,
     LockError, LockStore, MemoryStore, ReadError, Removed, Reply, Retention, RunFilter, RunRow,
     Stats, Store, Stored, UpkeepError,
 };
@@ -32,7 +32,7 @@ impl Store for Flaky {
             self.refuse.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
         match left {
             Ok(_) => Box::pin(async {
-                let source = Fault::new(std::io::Error::other("no room"));
+                let source = BackendError::new(std::io::Error::other("no room"));
                 Err(AppendError::Full { source })
             }),
             Err(_) => Box::pin(async {

@@ -12,7 +12,7 @@ use super::{Calendar, CalendarError, Changes, Entry, LARGEST_ENTRY, MOST_ENTRIES
 mod server;
 mod xml;
 
-use server::{Answer, Server};
+use server::{HttpResponse, Server};
 use xml::Response;
 
 /// The number of entries in one request.
@@ -271,7 +271,7 @@ fn check_segment(name: &str) -> Result<(), CalendarError> {
     Err(CalendarError::Unusable { name: name.to_owned(), why })
 }
 
-impl Answer {
+impl HttpResponse {
     fn multistatus(self) -> Result<Vec<Response>, CalendarError> {
         match self.status {
             207 => xml::multistatus(&self.text()?),

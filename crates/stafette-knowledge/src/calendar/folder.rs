@@ -22,19 +22,19 @@ pub struct Folder {
     turn: Arc<Mutex<()>>,
 }
 
-type Answer<T> = Result<T, CalendarError>;
+type CalendarResult<T> = Result<T, CalendarError>;
 
 impl Folder {
     /// Opens the calendar in this folder, which is created if it is missing.
-    pub fn open(path: &Path) -> Answer<Self> {
+    pub fn open(path: &Path) -> CalendarResult<Self> {
         fs::create_dir_all(path).map_err(|error| failed(&error))?;
         Ok(Folder { path: path.to_owned(), turn: Arc::default() })
     }
 
     async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Folder) -> Answer<T> + Send + 'static,
-    ) -> Answer<T> {
+        work: impl FnOnce(&Folder) -> CalendarResult<T> + Send + 'static,
+    ) -> CalendarResult<T> {
         let folder = self.clone();
         let done = tokio::task::spawn_blocking(move || {
             let _turn = folder.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +43,7 @@ impl Folder {
         done.await.unwrap_or_else(|error| Err(CalendarError::Failed { why: error.to_string() }))
     }
 
-    fn read(&self, name: &str) -> Answer<Entry> {
+    fn read(&self, name: &str) -> CalendarResult<Entry> {
         check_name(name)?;
         let path = self.path.join(name);
         let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
@@ -72,7 +72,7 @@ impl Folder {
         Ok(Entry { name: name.to_owned(), etag: etag(&text), text })
     }
 
-    fn write(&self, name: &str, text: &str, expected: Option<&str>) -> Answer<Entry> {
+    fn write(&self, name: &str, text: &str, expected: Option<&str>) -> CalendarResult<Entry> {
         check_name(name)?;
         let unusable = |why: String| CalendarError::Unusable { name: name.to_owned(), why };
         if text.len() > LARGEST_ENTRY {
@@ -92,7 +92,7 @@ impl Folder {
     }
 
     /// Checks that the entry still has the version that the caller expects.
-    fn expect(&self, name: &str, expected: Option<&str>) -> Answer<()> {
+    fn expect(&self, name: &str, expected: Option<&str>) -> CalendarResult<()> {
         let found = match self.read(name) {
             Ok(entry) => Some(entry.etag),
             Err(CalendarError::Gone { .. }) => None,
@@ -105,7 +105,7 @@ impl Folder {
         }
     }
 
-    fn all(&self, seen: &Seen) -> Answer<Changes> {
+    fn all(&self, seen: &Seen) -> CalendarResult<Changes> {
         let mut changed = Vec::new();
         let mut etags = BTreeMap::new();
         for file in fs::read_dir(&self.path).map_err(|error| failed(&error))? {
@@ -130,7 +130,7 @@ impl Folder {
     }
 }
 
-fn tempfile(path: &Path) -> Answer<(PathBuf, File)> {
+fn tempfile(path: &Path) -> CalendarResult<(PathBuf, File)> {
     let mut options = fs::OpenOptions::new();
     let file = options.write(true).create_new(true).open(path).map_err(|error| failed(&error))?;
     Ok((path.to_owned(), file))

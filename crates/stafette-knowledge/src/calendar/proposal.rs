@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::occurrence::Occurrence;
 use super::slots::Block;
 use crate::graph::NodeKey;
-use crate::sqlite::Fault;
+use crate::sqlite::SqliteError;
 pub use crate::sqlite::{SqliteProposals as Proposals, Wish};
 
 /// The most entries in one list.
@@ -142,8 +142,8 @@ pub enum ProposalError {
     Failed { why: String },
 }
 
-impl From<Fault> for ProposalError {
-    fn from(fault: Fault) -> Self {
+impl From<SqliteError> for ProposalError {
+    fn from(fault: SqliteError) -> Self {
         ProposalError::Failed { why: fault.to_string() }
     }
 }

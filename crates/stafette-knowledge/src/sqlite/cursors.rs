@@ -3,7 +3,7 @@
 use rusqlite::{OptionalExtension, params};
 use thiserror::Error;
 
-use super::{Base, Fault};
+use super::{Base, SqliteError};
 
 /// Stores positions by name.
 #[derive(Clone, Debug)]
@@ -19,15 +19,15 @@ pub struct CursorError {
     pub why: String,
 }
 
-impl From<Fault> for CursorError {
-    fn from(fault: Fault) -> Self {
+impl From<SqliteError> for CursorError {
+    fn from(fault: SqliteError) -> Self {
         CursorError { why: fault.to_string() }
     }
 }
 
 impl From<rusqlite::Error> for CursorError {
     fn from(error: rusqlite::Error) -> Self {
-        Fault::from(error).into()
+        SqliteError::from(error).into()
     }
 }
 

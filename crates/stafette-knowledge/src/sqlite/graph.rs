@@ -25,7 +25,7 @@ impl SqliteGraph {
     }
 }
 
-type Answer<T> = Result<T, GraphError>;
+type GraphResult<T> = Result<T, GraphError>;
 
 /// The columns of a node, in the order in which [`node`] reads them.
 const NODE: &str = "entity, made, changed";
@@ -34,11 +34,11 @@ fn page(limit: usize) -> i64 {
     i64::try_from(limit.clamp(1, PAGE)).unwrap_or(1)
 }
 
-fn json<T: Serialize>(value: &T) -> Answer<String> {
+fn json<T: Serialize>(value: &T) -> GraphResult<String> {
     serde_json::to_string(value).map_err(|error| corrupt("what is to be written", error))
 }
 
-fn parse<T: DeserializeOwned>(what: &str, text: &str) -> Answer<T> {
+fn parse<T: DeserializeOwned>(what: &str, text: &str) -> GraphResult<T> {
     serde_json::from_str(text).map_err(|error| corrupt(what, error))
 }
 
@@ -48,12 +48,12 @@ fn texts(row: &Row) -> rusqlite::Result<NodeTexts> {
     Ok((row.get(0)?, row.get(1)?, row.get(2)?))
 }
 
-fn node((entity, made, changed): NodeTexts) -> Answer<Node> {
+fn node((entity, made, changed): NodeTexts) -> GraphResult<Node> {
     let entity: Entity = parse("a node", &entity)?;
     Ok(Node { entity, made: parse("a node", &made)?, changed: parse("a node", &changed)? })
 }
 
-fn nodes(mut query: CachedStatement, with: impl Params) -> Answer<Vec<Node>> {
+fn nodes(mut query: CachedStatement, with: impl Params) -> GraphResult<Vec<Node>> {
     let rows = query.query_map(with, texts)?;
     let rows = rows.collect::<Result<Vec<_>, _>>()?;
     rows.into_iter().map(node).collect()
@@ -72,7 +72,7 @@ fn put(
     made: &Provenance,
     changed: &Provenance,
     keep_made: bool,
-) -> Answer<()> {
+) -> GraphResult<()> {
     let key = entity.key();
     let (status, sure) = match entity {
         Entity::Decision(decision) => (Some(serde_json::to_value(decision.status)), None),
@@ -113,7 +113,7 @@ fn link(
     batch: &str,
     (from, relation, to): (&NodeKey, Relation, &NodeKey),
     made: &Provenance,
-) -> Answer<()> {
+) -> GraphResult<()> {
     let missing =
         |node: &NodeKey| GraphError::Missing { key: batch.to_owned(), node: node.clone() };
     let src = number(tx, from)?.ok_or_else(|| missing(from))?;
@@ -126,7 +126,7 @@ fn link(
     Ok(())
 }
 
-fn apply(tx: &Transaction, batch: &Batch) -> Answer<Applied> {
+fn apply(tx: &Transaction, batch: &Batch) -> GraphResult<Applied> {
     let digest = batch.digest();
     let before: Option<String> = tx
         .prepare_cached("SELECT digest FROM batches WHERE key = ?1")?
@@ -158,7 +158,7 @@ fn read_link(row: &Row) -> rusqlite::Result<[String; 6]> {
     Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?])
 }
 
-fn whole_link([from, from_id, relation, to, to_id, made]: [String; 6]) -> Answer<Link> {
+fn whole_link([from, from_id, relation, to, to_id, made]: [String; 6]) -> GraphResult<Link> {
     let key = |label: &str, id: &str| {
         let label = Label::named(label).ok_or_else(|| corrupt("a node", label));
         label.map(|label| NodeKey::new(label, id))
@@ -179,7 +179,7 @@ fn links_of(
     way: Way,
     relations: &[Relation],
     each: usize,
-) -> Answer<Vec<Link>> {
+) -> GraphResult<Vec<Link>> {
     let Some(n) = number(conn, key)? else { return Ok(Vec::new()) };
     let (near, far) = match way {
         Way::Out => ("l.src", "b"),
@@ -205,7 +205,7 @@ fn links_of(
     Ok(found)
 }
 
-fn records(conn: &Connection, after: &Cursor, limit: usize) -> Answer<Vec<Record>> {
+fn records(conn: &Connection, after: &Cursor, limit: usize) -> GraphResult<Vec<Record>> {
     let nothing = || ("", "");
     match after {
         Cursor::Start | Cursor::AfterNode(_) => {

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use stafette_core::Time;
 
-use super::{Base, Fault, quoted};
+use super::{Base, SqliteError, quoted};
 use crate::graph::words;
 use crate::history::{
     HistoryError, Hit, LONGEST_BODY, LONGEST_TITLE, Message, PAGE, Piece, Said, Thread,
@@ -21,7 +21,7 @@ pub struct SqliteHistory {
 
 impl From<rusqlite::Error> for HistoryError {
     fn from(error: rusqlite::Error) -> Self {
-        Fault::from(error).into()
+        SqliteError::from(error).into()
     }
 }
 

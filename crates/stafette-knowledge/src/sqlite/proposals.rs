@@ -5,7 +5,7 @@ use std::fmt;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use stafette_core::{HandoffId, RunId, Time};
 
-use super::{Base, Fault};
+use super::{Base, SqliteError};
 use crate::calendar::proposal::{PAGE, Proposal, ProposalError, Stand};
 
 /// A requested change of a block.
@@ -52,7 +52,7 @@ pub struct SqliteProposals {
 
 impl From<rusqlite::Error> for ProposalError {
     fn from(error: rusqlite::Error) -> Self {
-        Fault::from(error).into()
+        SqliteError::from(error).into()
     }
 }
 

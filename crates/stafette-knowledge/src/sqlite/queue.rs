@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension, params};
 
-use super::{Base, Fault};
+use super::{Base, SqliteError};
 use crate::graph::{Batch, GraphError, SetAside, corrupt};
 
 /// The waiting batches, in order.
@@ -11,15 +11,15 @@ pub(crate) struct Queue {
     base: Base,
 }
 
-impl From<Fault> for GraphError {
-    fn from(fault: Fault) -> Self {
+impl From<SqliteError> for GraphError {
+    fn from(fault: SqliteError) -> Self {
         GraphError::Failed { why: fault.to_string() }
     }
 }
 
 impl From<rusqlite::Error> for GraphError {
     fn from(error: rusqlite::Error) -> Self {
-        Fault::from(error).into()
+        SqliteError::from(error).into()
     }
 }
 

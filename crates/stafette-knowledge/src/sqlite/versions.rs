@@ -3,7 +3,7 @@
 use rusqlite::params;
 use thiserror::Error;
 
-use super::{Base, Fault};
+use super::{Base, SqliteError};
 use crate::mind::parameters::{Ledger, LedgerError, Version};
 
 /// Stores the versions of the parameters.
@@ -24,15 +24,15 @@ pub enum VersionsError {
     Failed { why: String },
 }
 
-impl From<Fault> for VersionsError {
-    fn from(fault: Fault) -> Self {
+impl From<SqliteError> for VersionsError {
+    fn from(fault: SqliteError) -> Self {
         VersionsError::Failed { why: fault.to_string() }
     }
 }
 
 impl From<rusqlite::Error> for VersionsError {
     fn from(error: rusqlite::Error) -> Self {
-        Fault::from(error).into()
+        SqliteError::from(error).into()
     }
 }
 

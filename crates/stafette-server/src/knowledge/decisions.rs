@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stafette_core::{HandoffId, RunId};
 use stafette_engine::Engine;
-use stafette_knowledge::constitution::{Answer, Constitution};
+use stafette_knowledge::constitution::{Constitution, PrincipleCheck};
 use stafette_knowledge::graph::{Node, NodeKey, PAGE};
 use stafette_knowledge::roi::Candidate;
 use stafette_stages::{Ranked, TaskReport};
@@ -158,7 +158,7 @@ struct Answered {
     /// Score of how well it matches the goals.
     score: Value,
     /// One answer per principle.
-    answers: Vec<Answer>,
+    answers: Vec<PrincipleCheck>,
 }
 
 /// The principles, and the answers of a run to them.

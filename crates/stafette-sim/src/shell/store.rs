@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use stafette_core::{Event, HandoffId, RunId};
 use stafette_store::{
-    AppendError, Batch, Compacted, Fault, HandoffRow, Health, Loaded, LockBatch, LockEntry,
+    AppendError, BackendError, Batch, Compacted, HandoffRow, Health, Loaded, LockBatch, LockEntry,
     LockError, LockStore, MemoryStore, ReadError, Removed, Reply, Retention, RunFilter, RunRow,
     Stats, Store, Stored, UpkeepError,
 };
@@ -61,7 +61,7 @@ impl Access {
             state.chance.per_mille(failing)
         };
         if fails {
-            let source = Fault::new(std::io::Error::other("as the seed wants it"));
+            let source = BackendError::new(std::io::Error::other("as the seed wants it"));
             return Err(AppendError::Full { source });
         }
         let told: Vec<_> = batch.entries.iter().filter_map(|entry| told(&entry.body)).collect();

@@ -13,14 +13,14 @@ use stafette_knowledge::calendar::{CalendarError, Entry, entry};
 
 use super::{IN_CALENDAR, MOVABLE, apart, follows, is_open};
 use crate::planner::CalendarCache;
-use crate::{Fault, Stages, clock};
+use crate::{StageError, Stages, clock};
 
 /// The span around now in which our events are searched.
 const AROUND: Millis = Millis::hours(400 * 24);
 
 impl Stages {
     /// Writes accepted blocks to the calendar. Blocks that cannot be written now wait.
-    pub(crate) async fn write_accepted(&self) -> Result<(), Fault> {
+    pub(crate) async fn write_accepted(&self) -> Result<(), StageError> {
         let Some(diary) = &self.0.diary else { return Ok(()) };
         let _writing = self.0.booking.writing.lock().await;
         for block in self.0.proposals.in_state(Stand::Accepted).await? {
@@ -106,18 +106,18 @@ impl Stages {
 
     /// Moves a block in the calendar to its new time; if an event got in there meanwhile, it stays
     /// where it was.
-    pub(super) async fn shift(&self, wanted: &Proposal) -> Result<(), Fault> {
+    pub(super) async fn shift(&self, wanted: &Proposal) -> Result<(), StageError> {
         let diary = self.diary()?;
         let before = diary.calendar.get(&wanted.entry).await?;
         let text = moved(&before, wanted)?;
         let after = diary.calendar.put(&wanted.entry, &text, Some(&before.etag)).await?;
         let Some(other) = self.beneath(diary, wanted).await? else { return Ok(()) };
         diary.calendar.put(&wanted.entry, &before.text, Some(&after.etag)).await?;
-        Err(Fault::taken(wanted, &other, None))
+        Err(StageError::taken(wanted, &other, None))
     }
 
     /// Makes an accepted block wait for approval of another time, because its own is taken.
-    async fn put_back(&self, block: &Proposal, other: &Occurrence) -> Result<(), Fault> {
+    async fn put_back(&self, block: &Proposal, other: &Occurrence) -> Result<(), StageError> {
         let _line = self.0.booking.line().await;
         match self.elsewhere(block, other).await {
             Ok(fault) => {
@@ -125,14 +125,14 @@ impl Stages {
                 Ok(())
             }
             // A person decided otherwise meanwhile.
-            Err(Fault::Proposal { source: ProposalError::State { .. } }) => Ok(()),
+            Err(StageError::Proposal { source: ProposalError::State { .. } }) => Ok(()),
             Err(fault) => Err(fault),
         }
     }
 
     /// Reads the calendar: writes accepted blocks, and notices blocks that were moved or deleted
     /// there.
-    pub(crate) async fn look_at_calendar(&self) -> Result<Vec<Drift>, Fault> {
+    pub(crate) async fn look_at_calendar(&self) -> Result<Vec<Drift>, StageError> {
         let Some(diary) = &self.0.diary else { return Ok(Vec::new()) };
         self.write_accepted().await?;
         let _writing = self.0.booking.writing.lock().await;
@@ -170,7 +170,7 @@ impl Stages {
     }
 
     /// Returns the blocks that the calendar should contain.
-    pub(crate) async fn in_calendar(&self) -> Result<Vec<Proposal>, Fault> {
+    pub(crate) async fn in_calendar(&self) -> Result<Vec<Proposal>, StageError> {
         let mut blocks = Vec::new();
         for state in IN_CALENDAR {
             blocks.extend(self.0.proposals.in_state(*state).await?);
@@ -180,7 +180,7 @@ impl Stages {
 
     /// Repairs an order that was broken in a calendar program: proposed blocks get a later time,
     /// and blocks that cannot have one carry a warning until the order is restored.
-    async fn mind_the_order(&self, chain: &Chain) -> Result<(), Fault> {
+    async fn mind_the_order(&self, chain: &Chain) -> Result<(), StageError> {
         let (now, until) = self.ahead();
         for block in chain.blocks().iter().filter(|one| one.start > now) {
             let first = chain.ahead_of(block);
@@ -194,7 +194,7 @@ impl Stages {
                     return Ok(());
                 }
             }
-            let trouble = first.map(|first| Fault::early(block, first).to_string());
+            let trouble = first.map(|first| StageError::early(block, first).to_string());
             let tells = IN_CALENDAR.contains(&block.state) || trouble.is_some();
             if tells && trouble != block.trouble {
                 let note = |one: &mut Proposal| one.trouble = trouble;

@@ -8,7 +8,7 @@ use stafette_telemetry::search::shown_since;
 
 use super::Watch;
 use crate::threads::{cut, own_thread};
-use crate::{Fault, Stages};
+use crate::{StageError, Stages};
 
 /// The longest title of a thread, in bytes.
 const TITLE: usize = 200;
@@ -18,7 +18,7 @@ pub(super) async fn record(
     engine: &Engine,
     watch: &Watch,
     recorded: &Recorded,
-) -> Result<(), Fault> {
+) -> Result<(), StageError> {
     let at = recorded.at;
     match &recorded.event {
         Event::HandoffAdmitted(admitted) => {
@@ -88,7 +88,7 @@ async fn say(
     whose: &Party,
     who: &Party,
     body: &str,
-) -> Result<(), Fault> {
+) -> Result<(), StageError> {
     if !matches!(whose, Party::Agent(_)) {
         return Ok(());
     }
@@ -103,7 +103,7 @@ async fn shown(
     watch: &Watch,
     id: HandoffId,
     at: Time,
-) -> Result<(), Fault> {
+) -> Result<(), StageError> {
     let Some(to) = watch.offer(id).map(|offer| offer.to.clone()) else { return Ok(()) };
     let Ok(agent) = to.as_str().parse::<AgentName>() else { return Ok(()) };
     let path = engine.terminals().recording(watch.run, &agent);
@@ -116,7 +116,7 @@ async fn shown(
         let name = format!("{}@{}", thread.id, shown.from);
         // A recording that grew after it was stored under this name stays as it was.
         match stages.record(&thread, name, &to, &shown.text, at).await {
-            Err(Fault::History {
+            Err(StageError::History {
                 source: stafette_knowledge::history::HistoryError::Taken { .. },
             }) => {}
             answer => answer?,

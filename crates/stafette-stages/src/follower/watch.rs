@@ -16,7 +16,7 @@ use crate::graph::granted;
 use crate::planner::PlanView;
 use crate::ranking::Ranked;
 use crate::stages::{read, value};
-use crate::{Actor, Fault, Stages};
+use crate::{Actor, StageError, Stages};
 
 /// A run, as far as its events were read.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ impl Watch {
         &mut self,
         stages: &Stages,
         recorded: &Recorded,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StageError> {
         if !self.minds {
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl Watch {
         at: Time,
         id: HandoffId,
         offer: &Offer,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StageError> {
         let Ok(recommendation) = read::<Recommendation>(&offer.outputs, "recommendation") else {
             return Ok(());
         };
@@ -165,7 +165,7 @@ impl Watch {
         id: HandoffId,
         key: &str,
         node: NodeKey,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StageError> {
         let from = NodeKey::handoff(self.run, id);
         let link = Write::Link { from, relation: Relation::Produced, to: node };
         let own = Actor::of(Party::Orchestrator, self.run, id);
@@ -207,7 +207,7 @@ impl Watch {
         at: Time,
         id: HandoffId,
         values: &Fields,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StageError> {
         let (Some((mut decision, ranked)), Some(actor)) =
             (self.decided(id, values), self.actor(id))
         else {
@@ -247,7 +247,7 @@ impl Watch {
         id: HandoffId,
         values: &Fields,
         said: &str,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StageError> {
         let Some(plan) = self.offer(id).and_then(|offer| read(&offer.outputs, "plan").ok()) else {
             return Ok(());
         };
@@ -329,7 +329,7 @@ impl Watch {
         recorded: &Recorded,
         id: HandoffId,
         outputs: &Fields,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StageError> {
         let Some((offer, _)) = self.offers.get(&id) else { return Ok(()) };
         let found = outputs.get("insights").and_then(|list| list.as_array());
         let Some(found) = found.filter(|_| granted(&offer.to, Access::Write, Data::Insights))

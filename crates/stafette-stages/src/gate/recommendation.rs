@@ -1,7 +1,7 @@
 //! Checks a recommendation: every principle is answered, and an approval violates none.
 
 use stafette_core::Party;
-use stafette_knowledge::constitution::{Answer, Constitution, LARGEST, Recommendation};
+use stafette_knowledge::constitution::{Constitution, LARGEST, PrincipleCheck, Recommendation};
 use stafette_knowledge::rights::{Access, Data};
 
 use super::Hand;
@@ -38,7 +38,7 @@ fn answers(stages: &Stages, hand: &mut Hand<'_>, recommendation: Recommendation)
         Err(why) if has_score => return hand.object(why),
         Err(_) => 0.0,
     };
-    let answers: Vec<Answer> = match hand.read("check_results") {
+    let answers: Vec<PrincipleCheck> = match hand.read("check_results") {
         Ok(answers) => answers,
         Err(why) if has_answers => {
             return hand.object(format!(

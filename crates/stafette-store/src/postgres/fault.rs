@@ -6,7 +6,7 @@ use thiserror::Error;
 use tokio_postgres::error::SqlState;
 
 use super::address::Address;
-use crate::{AppendError, ConnectError, Damage, Fault, ReadError, UpkeepError};
+use crate::{AppendError, BackendError, ConnectError, Damage, ReadError, UpkeepError};
 
 /// Error of a database operation.
 #[derive(Debug, Error)]
@@ -85,7 +85,7 @@ pub(super) fn append(trouble: PostgresError) -> AppendError {
         PostgresError::Replaced => return AppendError::Lost { why: trouble.to_string() },
         _ => None,
     };
-    let source = Fault::new(trouble);
+    let source = BackendError::new(trouble);
     match code {
         Some(code) if code == SqlState::UNDEFINED_TABLE => {
             AppendError::Lost { why: "its tables were removed while they were in use".to_owned() }
@@ -103,14 +103,14 @@ pub(super) fn read(trouble: PostgresError) -> ReadError {
     match trouble {
         PostgresError::Row(source) => ReadError::Damaged { source },
         PostgresError::Closed => ReadError::Closed,
-        trouble => ReadError::Failed { source: Fault::new(trouble) },
+        trouble => ReadError::Failed { source: BackendError::new(trouble) },
     }
 }
 
 pub(super) fn upkeep(trouble: PostgresError) -> UpkeepError {
     match trouble {
         PostgresError::Closed => UpkeepError::Closed,
-        trouble => UpkeepError::Failed { source: Fault::new(trouble) },
+        trouble => UpkeepError::Failed { source: BackendError::new(trouble) },
     }
 }
 
@@ -136,21 +136,21 @@ pub(super) fn connect(trouble: PostgresError, address: &Address) -> ConnectError
         SqlState::INSUFFICIENT_PRIVILEGE,
     ];
     match code.cloned() {
-        _ if away => ConnectError::Unreachable { place, source: Fault::new(trouble) },
+        _ if away => ConnectError::Unreachable { place, source: BackendError::new(trouble) },
         Some(code) if code == SqlState::UNDEFINED_DATABASE => ConnectError::NoDatabase { place },
         Some(code) if forbidden.contains(&code) => {
-            ConnectError::NotAllowed { place, source: Fault::new(trouble) }
+            ConnectError::NotAllowed { place, source: BackendError::new(trouble) }
         }
         None if said.starts_with("error performing TLS") => {
-            ConnectError::NotSecured { place, source: Fault::new(trouble) }
+            ConnectError::NotSecured { place, source: BackendError::new(trouble) }
         }
         // The client could not provide what the server asked for, such as a password.
         None if ["authentication", "invalid configuration"]
             .iter()
             .any(|it| said.starts_with(it)) =>
         {
-            ConnectError::NotAllowed { place, source: Fault::new(trouble) }
+            ConnectError::NotAllowed { place, source: BackendError::new(trouble) }
         }
-        _ => ConnectError::Failed { place, source: Fault::new(trouble) },
+        _ => ConnectError::Failed { place, source: BackendError::new(trouble) },
     }
 }

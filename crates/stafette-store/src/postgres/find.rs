@@ -12,7 +12,7 @@ use super::link::{
 };
 use super::pool::Pool;
 use crate::words::{self, Query};
-use crate::{Fault, FindError, Finder, Reply, Text};
+use crate::{BackendError, FindError, Finder, Reply, Text};
 
 /// Time limit of a query or of adding texts.
 const WITHIN: Duration = Duration::from_secs(30);
@@ -55,7 +55,7 @@ impl PostgresFinder {
             let answer = self.pool.read(WITHIN, query).await;
             answer.map_err(|trouble| FindError {
                 place: self.pool.place(),
-                source: Fault::new(trouble),
+                source: BackendError::new(trouble),
             })
         })
     }

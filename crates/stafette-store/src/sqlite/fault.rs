@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::types::Type;
 use rusqlite::{Error, ErrorCode};
 
-use crate::{AppendError, Damage, Fault, OpenError, ReadError};
+use crate::{AppendError, BackendError, Damage, OpenError, ReadError};
 
 /// No room for the index of the log: SQLite reports an I/O error, but the disk is full.
 const NO_ROOM_FOR_LOG_INDEX: i32 = rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
@@ -38,14 +38,14 @@ pub(super) fn instead(error: Error, named: Damage) -> Error {
 pub(super) fn read(error: Error) -> ReadError {
     match damage(&error) {
         Some(source) => ReadError::Damaged { source },
-        None => ReadError::Failed { source: Fault::new(error) },
+        None => ReadError::Failed { source: BackendError::new(error) },
     }
 }
 
 /// Maps the error of a whole group of batches.
 pub(super) fn append(error: Error) -> AppendError {
     let (code, full) = (error.sqlite_error_code(), is_full(&error));
-    let source = Fault::new(error);
+    let source = BackendError::new(error);
     match code {
         _ if full => AppendError::Full { source },
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => AppendError::Busy { source },
@@ -58,7 +58,7 @@ pub(super) fn append(error: Error) -> AppendError {
 pub(super) fn open(error: Error, path: &Path) -> OpenError {
     let path = path.to_owned();
     match error.sqlite_error_code() {
-        _ if is_full(&error) => OpenError::Full { path, source: Fault::new(error) },
+        _ if is_full(&error) => OpenError::Full { path, source: BackendError::new(error) },
         // The folder exists at this point: access to the file, or to the log beside it, was denied.
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
             OpenError::ReadOnly { path }
@@ -67,8 +67,8 @@ pub(super) fn open(error: Error, path: &Path) -> OpenError {
             OpenError::NotAStore { path, found: "the file is not a database".to_owned() }
         }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            OpenError::Busy { path, source: Fault::new(error) }
+            OpenError::Busy { path, source: BackendError::new(error) }
         }
-        _ => OpenError::Failed { path, source: Fault::new(error) },
+        _ => OpenError::Failed { path, source: BackendError::new(error) },
     }
 }

@@ -12,7 +12,7 @@ use stafette_model::{HandoffId, RunId, Time};
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
-use crate::{Fault, FindError, Finder, Reply, Text};
+use crate::{BackendError, FindError, Finder, Reply, Text};
 
 /// Version of the tables; a file of another version is rebuilt.
 const VERSION: u32 = 1;
@@ -73,7 +73,7 @@ impl SqliteFinder {
 }
 
 fn trouble(path: &Path, error: rusqlite::Error) -> FindError {
-    FindError { place: path.display().to_string(), source: Fault::new(error) }
+    FindError { place: path.display().to_string(), source: BackendError::new(error) }
 }
 
 impl Finder for SqliteFinder {

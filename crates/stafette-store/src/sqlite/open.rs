@@ -12,7 +12,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
 use super::{Options, fault, schema};
-use crate::{Fault, OpenError};
+use crate::{BackendError, OpenError};
 
 /// The first SQLite whose write-ahead log cannot be damaged by a checkpoint beside a writer.
 const NEEDED: (i32, &str) = (3_051_003, "3.51.3");
@@ -131,7 +131,7 @@ fn protect(path: &Path) -> Result<(), OpenError> {
     {
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(|error| {
-            OpenError::Failed { path: path.to_owned(), source: Fault::new(error) }
+            OpenError::Failed { path: path.to_owned(), source: BackendError::new(error) }
         })?;
     }
     Ok(())

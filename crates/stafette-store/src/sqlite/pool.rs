@@ -10,7 +10,7 @@ use tokio::task::spawn_blocking;
 
 use super::ground::Ground;
 use super::{fault, open};
-use crate::{Fault, ReadError};
+use crate::{BackendError, ReadError};
 
 /// A pool of connections, opened on demand.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Pool {
         }
         match answer {
             Ok(answer) => answer.map_err(fault::read),
-            Err(error) => Err(ReadError::Failed { source: Fault::new(error) }),
+            Err(error) => Err(ReadError::Failed { source: BackendError::new(error) }),
         }
     }
 

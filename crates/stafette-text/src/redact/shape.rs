@@ -154,16 +154,16 @@ pub(super) struct Match {
 
 /// The classification of a position in a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
+pub(super) enum Sighting {
     Plain,
     Secret(Match),
     /// A secret begins after the bytes that it keeps, which are inspected themselves.
     Later(Match),
 }
 
-impl Verdict {
-    pub(super) fn secret(kind: &'static str, keep: usize, drop: Drop) -> Verdict {
-        Verdict::Secret(Match { kind, keep, drop })
+impl Sighting {
+    pub(super) fn secret(kind: &'static str, keep: usize, drop: Drop) -> Sighting {
+        Sighting::Secret(Match { kind, keep, drop })
     }
 }
 
@@ -378,8 +378,8 @@ pub(super) fn ends_in_mark(window: &[u8], length: usize) -> bool {
 }
 
 /// Classifies the start of this window. `is_apart` says that a style begins or ends here.
-pub(super) fn look(before: &Before, window: &[u8], is_apart: bool) -> Verdict {
-    let Some(first) = window.first() else { return Verdict::Plain };
+pub(super) fn look(before: &Before, window: &[u8], is_apart: bool) -> Sighting {
+    let Some(first) = window.first() else { return Sighting::Plain };
     let found = match first {
         b'-' => private_key(window).or_else(|| option(window)),
         b':' => address(window)
@@ -403,8 +403,8 @@ pub(super) fn look(before: &Before, window: &[u8], is_apart: bool) -> Verdict {
         }
         _ => None,
     };
-    let later = || later().map_or(Verdict::Plain, Verdict::Later);
-    found.map_or_else(later, Verdict::Secret)
+    let later = || later().map_or(Sighting::Plain, Sighting::Later);
+    found.map_or_else(later, Sighting::Secret)
 }
 
 /// Matches a token of a known shape.

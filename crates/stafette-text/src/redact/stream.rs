@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::known::Known;
-use super::shape::{self, Before, Drop, Match, Verdict};
+use super::shape::{self, Before, Drop, Match, Sighting};
 use super::{LOOK, mark};
 use crate::clean::{self, Escape, Found};
 
@@ -276,17 +276,17 @@ impl Scan {
                 continue;
             }
             let verdict = match by.exact(window) {
-                Some(length) => Verdict::secret("environment", 0, Drop::Exactly(length)),
+                Some(length) => Sighting::secret("environment", 0, Drop::Exactly(length)),
                 None => shape::look(&self.before, window, sink.aside.is_here()),
             };
             match verdict {
-                Verdict::Later(found) if self.expect(found) => {}
-                Verdict::Plain | Verdict::Later(_) => {
+                Sighting::Later(found) if self.expect(found) => {}
+                Sighting::Plain | Sighting::Later(_) => {
                     sink.keep(&rest[..1]);
                     self.before.passed(rest[0]);
                     at += self.passed(1);
                 }
-                Verdict::Secret(Match { kind, keep, drop }) => {
+                Sighting::Secret(Match { kind, keep, drop }) => {
                     sink.keep(&rest[..keep]);
                     at += self.passed(keep);
                     self.begin(kind, drop, sink);

@@ -1,6 +1,6 @@
 //! A possible frame, processed byte by byte.
 
-use super::{ATTRIBUTES_LIMIT, FRAME_LIMIT, Fault, Frame, JSON_DEPTH_LIMIT, TYPE_LIMIT, Word};
+use super::{ATTRIBUTES_LIMIT, FRAME_LIMIT, Frame, FrameError, JSON_DEPTH_LIMIT, TYPE_LIMIT, Word};
 
 /// The maximum number of bytes from the first bracket to the colon after the word, including
 /// styling.
@@ -13,7 +13,7 @@ pub(super) enum Step {
     /// It did not open: ordinary text.
     Not,
     /// It opened and is malformed.
-    Wrong(Fault),
+    Wrong(FrameError),
     Done(Frame),
 }
 
@@ -140,7 +140,7 @@ impl Candidate {
             return Step::Not;
         }
         if self.taken > FRAME_LIMIT {
-            return Step::Wrong(Fault::TooLong);
+            return Step::Wrong(FrameError::TooLong);
         }
         if self.escape != Escape::None {
             return self.escaped(byte);
@@ -151,11 +151,11 @@ impl Candidate {
                 Step::More
             }
             (b'\r' | b'\n', _) if self.source == Source::Terminal && !self.is_between_parts() => {
-                self.wrong(Fault::Moved)
+                self.wrong(FrameError::Moved)
             }
             (b'\r', _) => Step::More,
             (b'\n', Wrap::Broken { .. }) if !self.may_have_blank_lines() => {
-                self.wrong(Fault::BlankLine)
+                self.wrong(FrameError::BlankLine)
             }
             (b'\n', _) => {
                 self.wrap = Wrap::Broken { columns: 0 };
@@ -188,7 +188,7 @@ impl Candidate {
         self.source == Source::Screen
     }
 
-    fn wrong(&self, fault: Fault) -> Step {
+    fn wrong(&self, fault: FrameError) -> Step {
         if self.opening == 0 { Step::Not } else { Step::Wrong(fault) }
     }
 
@@ -218,14 +218,14 @@ impl Candidate {
             _ => false,
         };
         if moves && byte != b'<' && self.source == Source::Terminal {
-            return self.wrong(Fault::Moved);
+            return self.wrong(FrameError::Moved);
         }
         self.escape = match (self.escape, byte) {
             (Escape::Started, b'[') => Escape::Csi,
             (Escape::Started, b']' | b'P' | b'X' | b'^' | b'_') => Escape::Text,
             (Escape::Started | Escape::Intermediate, 0x20..=0x2f) => Escape::Intermediate,
             (Escape::Started | Escape::Intermediate | Escape::Csi, b'<') => {
-                return self.wrong(Fault::Escape);
+                return self.wrong(FrameError::Escape);
             }
             (Escape::Started | Escape::Intermediate, 0x30..=0x7e) => Escape::None,
             (Escape::Csi, 0x20..=0x3f) => Escape::Csi,
@@ -233,7 +233,7 @@ impl Candidate {
             (Escape::Text, 0x07) | (Escape::TextEnding, b'\\') => Escape::None,
             (Escape::Text, 0x1b) => Escape::TextEnding,
             (Escape::Text, other) if other >= 0x20 => Escape::Text,
-            _ => return self.wrong(Fault::Escape),
+            _ => return self.wrong(FrameError::Escape),
         };
         Step::More
     }
@@ -258,7 +258,7 @@ impl Candidate {
             Stage::Attributes => self.attribute_byte(byte),
             Stage::Payload { blanks } => match byte {
                 // On a screen, a gap is where letters are yet to be drawn.
-                b' ' | b'\t' if drawn && *blanks > 0 => Step::Wrong(Fault::Unclosed),
+                b' ' | b'\t' if drawn && *blanks > 0 => Step::Wrong(FrameError::Unclosed),
                 b' ' | b'\t' => {
                     *blanks += 1;
                     Step::More
@@ -275,7 +275,7 @@ impl Candidate {
                 }
                 b' ' | b'\t' if *seen == 0 => Step::More,
                 b'(' if *seen == 0 && self.brackets == 2 => self.begin_link(byte),
-                _ => Step::Wrong(Fault::Unclosed),
+                _ => Step::Wrong(FrameError::Unclosed),
             },
         }
     }
@@ -299,7 +299,7 @@ impl Candidate {
             b'0'..=b'9' | b'_' if (1..TYPE_LIMIT).contains(&self.kind.len()) => {
                 self.kind.push(byte);
             }
-            _ if self.kind.is_empty() => return Step::Wrong(Fault::Type),
+            _ if self.kind.is_empty() => return Step::Wrong(FrameError::Type),
             b';' => self.stage = Stage::Attributes,
             b':' => self.stage = Stage::Payload { blanks: 0 },
             b'>' => {
@@ -307,7 +307,7 @@ impl Candidate {
                 return self.content(byte, word);
             }
             b' ' | b'(' if self.brackets == 2 => return self.begin_link(byte),
-            _ => return Step::Wrong(Fault::Type),
+            _ => return Step::Wrong(FrameError::Type),
         }
         Step::More
     }
@@ -319,7 +319,7 @@ impl Candidate {
             b'!'..=b'~' if byte != b'<' && self.attributes.len() < ATTRIBUTES_LIMIT => {
                 self.attributes.push(byte);
             }
-            _ => return Step::Wrong(Fault::Attributes),
+            _ => return Step::Wrong(FrameError::Attributes),
         }
         Step::More
     }
@@ -340,10 +340,10 @@ impl Candidate {
 
     fn text_byte(&mut self, byte: u8, word: &Word) -> Step {
         if (byte < 0x20 && byte != b'\t') || byte == 0x7f {
-            return Step::Wrong(Fault::Control);
+            return Step::Wrong(FrameError::Control);
         }
         if self.reopening.take(byte, word, if self.is_drawn() { 2 } else { 3 }) {
-            return Step::Wrong(Fault::Reopened);
+            return Step::Wrong(FrameError::Reopened);
         }
         let body = self.body.get_or_insert_default();
         body.push(byte);
@@ -360,7 +360,7 @@ impl Candidate {
             return Step::More;
         };
         if byte < 0x20 && byte != b'\t' {
-            return Step::Wrong(Fault::Control);
+            return Step::Wrong(FrameError::Control);
         }
         self.body.get_or_insert_default().push(byte);
         if json.string {
@@ -374,14 +374,16 @@ impl Candidate {
         }
         match byte {
             b'"' => json.string = true,
-            b'{' | b'[' if json.depth == JSON_DEPTH_LIMIT => return Step::Wrong(Fault::TooDeep),
+            b'{' | b'[' if json.depth == JSON_DEPTH_LIMIT => {
+                return Step::Wrong(FrameError::TooDeep);
+            }
             b'{' | b'[' => {
                 json.depth += 1;
                 json.objects = json.objects << 1 | u64::from(byte == b'{');
             }
             b'}' | b']' => {
                 if (json.objects & 1 == 1) != (byte == b'}') {
-                    return Step::Wrong(Fault::Json);
+                    return Step::Wrong(FrameError::Json);
                 }
                 json.depth -= 1;
                 json.objects >>= 1;
@@ -407,7 +409,7 @@ impl Candidate {
             | b's'
             | b't'
             | b'u' => {}
-            _ => return Step::Wrong(Fault::Json),
+            _ => return Step::Wrong(FrameError::Json),
         }
         Step::More
     }
@@ -420,7 +422,7 @@ impl Candidate {
 
     fn link_byte(&mut self, byte: u8, word: &Word) -> Step {
         if byte == b'<' || byte < 0x20 {
-            return Step::Wrong(Fault::Unclosed);
+            return Step::Wrong(FrameError::Unclosed);
         }
         self.link.push(byte);
         if self.link.ends_with(b">>") {
@@ -437,8 +439,8 @@ impl Candidate {
         }
     }
 
-    fn frame(&mut self, word: &Word) -> Result<Frame, Fault> {
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|_| Fault::Encoding);
+    fn frame(&mut self, word: &Word) -> Result<Frame, FrameError> {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|_| FrameError::Encoding);
         let mut frame = Frame {
             kind: text(std::mem::take(&mut self.kind))?,
             attributes: attributes(&text(std::mem::take(&mut self.attributes))?)?,
@@ -447,10 +449,11 @@ impl Candidate {
         let link = text(std::mem::take(&mut self.link))?;
         if let Some(body) = &mut frame.body {
             if body.starts_with(['{', '[']) {
-                serde_json::from_str::<serde::de::IgnoredAny>(body).map_err(|_| Fault::Json)?;
+                serde_json::from_str::<serde::de::IgnoredAny>(body)
+                    .map_err(|_| FrameError::Json)?;
             } else {
                 if self.is_drawn() && body.contains("  ") {
-                    return Err(Fault::Unclosed);
+                    return Err(FrameError::Unclosed);
                 }
                 *body = body.trim().to_owned();
             }
@@ -480,20 +483,20 @@ impl Reopening {
     }
 }
 
-fn attributes(text: &str) -> Result<Vec<(String, String)>, Fault> {
+fn attributes(text: &str) -> Result<Vec<(String, String)>, FrameError> {
     let pair = |part: &str| match part.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(Fault::Attributes),
+        _ => Err(FrameError::Attributes),
     };
     if text.is_empty() { Ok(Vec::new()) } else { text.split(';').map(pair).collect() }
 }
 
 /// Reverts what Markdown programs do to `<ODEI:…>`, which they take for a link: one bracket is
 /// missing on each side, and the target may follow the text in parentheses. Links have no spaces.
-fn without_link(frame: &mut Frame, link: &str, word: &Word) -> Result<(), Fault> {
+fn without_link(frame: &mut Frame, link: &str, word: &Word) -> Result<(), FrameError> {
     let target = |frame: &Frame| format!("({word}:{frame})");
     if !link.is_empty() {
-        return if link.trim() == target(frame) { Ok(()) } else { Err(Fault::Unclosed) };
+        return if link.trim() == target(frame) { Ok(()) } else { Err(FrameError::Unclosed) };
     }
     let Some(body) = &mut frame.body else {
         return Ok(());
@@ -503,12 +506,12 @@ fn without_link(frame: &mut Frame, link: &str, word: &Word) -> Result<(), Fault>
         let behind = body.split_off(at);
         body.truncate(body.trim_end().len());
         if behind != target(frame) {
-            return Err(Fault::Unclosed);
+            return Err(FrameError::Unclosed);
         }
     }
     match &frame.body {
         Some(body) if body.contains(char::is_whitespace) && !body.starts_with(['{', '[']) => {
-            Err(Fault::Unclosed)
+            Err(FrameError::Unclosed)
         }
         _ => Ok(()),
     }

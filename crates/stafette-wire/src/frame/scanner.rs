@@ -3,7 +3,7 @@
 use memchr::memchr;
 
 use super::candidate::{Candidate, Source, Step};
-use super::{FRAME_LIMIT, Fault, Found, Word};
+use super::{FRAME_LIMIT, Found, FrameError, Word};
 
 /// Finds frames in a stream of bytes, however it is split.
 ///
@@ -75,7 +75,7 @@ impl Scanner {
         let mut rest = held.as_slice();
         while let Some(candidate) = self.candidate.take() {
             if candidate.opening().is_some() {
-                found(Found::malformed(Fault::Cut, rest, self.offset));
+                found(Found::malformed(FrameError::Cut, rest, self.offset));
             }
             let behind = candidate.opening().unwrap_or(1);
             self.offset += behind as u64;

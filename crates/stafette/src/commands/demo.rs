@@ -1,9 +1,9 @@
 //! `demo`: runs a real team of scripted agents on a real small repository, and shows the effects of
 //! crashes.
 
+mod accounts;
 mod repository;
 mod supervisor;
-mod verdict;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -63,9 +63,9 @@ pub(crate) async fn run(context: &Context, arguments: cli::Demo) -> Result<Exit,
         enough().await;
     }
     supervisor.stop(&client).await;
-    let verdict = verdict::weigh(&folder, &events)?;
-    report(context, &arguments, &folder, &view, &supervisor, &verdict, since.elapsed());
-    let good = view.status == "succeeded" && verdict.lost == 0 && verdict.repeated == 0;
+    let accounts = accounts::compare(&folder, &events)?;
+    report(context, &arguments, &folder, &view, &supervisor, &accounts, since.elapsed());
+    let good = view.status == "succeeded" && accounts.lost == 0 && accounts.repeated == 0;
     Ok(if good { Exit::Ok } else { Exit::Failed })
 }
 
@@ -160,7 +160,7 @@ fn report(
     folder: &std::path::Path,
     view: &RunView,
     supervisor: &Supervisor,
-    verdict: &verdict::Verdict,
+    accounts: &accounts::Accounts,
     elapsed: Duration,
 ) {
     let output = context.output;
@@ -169,15 +169,15 @@ fn report(
         "status": view.status,
         "handoffs": view.tally.handoffs,
         "rounds": view.tally.rounds,
-        "lost": verdict.lost,
-        "repeated": verdict.repeated,
+        "lost": accounts.lost,
+        "repeated": accounts.repeated,
         "elapsed_ms": u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
         "repository": folder,
     });
     if let (Some(fields), true) = (line.as_object_mut(), arguments.crash) {
         fields.insert("crashes".into(), supervisor.crashed.into());
-        fields.insert("redelivered".into(), verdict.redelivered.into());
-        fields.insert("acknowledged".into(), verdict.acknowledged.into());
+        fields.insert("redelivered".into(), accounts.redelivered.into());
+        fields.insert("acknowledged".into(), accounts.acknowledged.into());
         fields.insert("seed".into(), supervisor.seed.into());
     }
     if output.json {
@@ -189,8 +189,8 @@ fn report(
         elapsed.as_secs_f64(),
         view.tally.handoffs,
         view.tally.rounds,
-        verdict.lost,
-        verdict.repeated,
+        accounts.lost,
+        accounts.repeated,
     );
     output.line(output.paint(tone, &view.status) + rest);
     if arguments.crash {
@@ -198,7 +198,7 @@ fn report(
             "{}, {} delivered again under the same key; counted from what the agents \
              themselves wrote down",
             number(supervisor.crashed, "crash", "crashes"),
-            number(verdict.redelivered as u64, "turn", "turns"),
+            number(accounts.redelivered as u64, "turn", "turns"),
         ));
     }
     let folder: PathBuf = folder.to_owned();

@@ -8,7 +8,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::doors::request;
-use crate::web::{Answer, Web};
+use crate::web::{Response, Web};
 use crate::world::{World, program, until};
 
 /// An agent with as many turns at the same time as anybody wants.
@@ -89,7 +89,7 @@ fn turns(web: &Web<'_>, count: usize) -> Vec<(String, String)> {
 
 /// Whether every even asker was admitted under a number of its own, with its own proposal behind
 /// it, and every odd one was refused with its own id.
-fn each_has_its_own(web: &Web<'_>, answers: &[Answer]) {
+fn each_has_its_own(web: &Web<'_>, answers: &[Response]) {
     let rows = web.get("/v1/runs/latest/handoffs").ok();
     let row = |id: &Value| rows.as_array()?.iter().find(|row| row["id"] == *id);
     let mut seen = BTreeSet::new();
@@ -180,7 +180,7 @@ fn b_18_of_two_who_answer_one_question_or_take_one_turn_one_has_it() {
             rows.clone().find(|row| row["id"] == *id).expect("its row").clone()
         };
         for pair in 0..pairs {
-            let had = |which: fn(&(Answer, Answer)) -> &Answer| {
+            let had = |which: fn(&(Response, Response)) -> &Response| {
                 let both = [2 * pair, 2 * pair + 1];
                 let won: Vec<usize> =
                     both.into_iter().filter(|n| which(&answers[*n]).status == 200).collect();
@@ -242,7 +242,7 @@ fn b_18_everyone_who_comes_by_mcp_hears_of_its_own_turn() {
 }
 
 /// Sends a message by A2A, and gives what its sender hears.
-fn message(web: &Web<'_>, id: &str, text: &str, more: &Value) -> Answer {
+fn message(web: &Web<'_>, id: &str, text: &str, more: &Value) -> Response {
     let mut message = json!({ "messageId": id, "role": "ROLE_USER", "parts": [{ "text": text }] });
     message.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("fields"));
     let body = json!({ "message": message, "configuration": { "returnImmediately": true } });

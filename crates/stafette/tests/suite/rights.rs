@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 
 use serde_json::{Value, json};
 
-use crate::web::{Answer, Web};
+use crate::web::{Response, Web};
 use crate::world::{PATIENCE, World, program, until, until_so};
 
 /// An agent that asks for what `asks` lists, by both sockets, and one of the outside.
@@ -211,7 +211,7 @@ fn b_21_every_operation_answers_every_caller_as_the_table_says() {
     for (caller, column, headers) in &callers {
         let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
         for op in routed.iter().filter(|op| !op.ends_the_daemon_for(column)) {
-            let Answer { status, body, .. } = web.plain(&op.first, &headers, &op.body);
+            let Response { status, body, .. } = web.plain(&op.first, &headers, &op.body);
             op.check(caller, column, status);
             assert_eq!(body.contains("bad_signature"), op.is_signed(), "{caller}: {}", op.name);
             if op.name.starts_with("follow") && !op.may[*column] {

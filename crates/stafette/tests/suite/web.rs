@@ -19,13 +19,13 @@ pub(crate) struct Web<'a> {
 
 /// An answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error} in {self:?}"))
     }
@@ -92,21 +92,21 @@ impl<'a> Web<'a> {
     }
 
     /// An answer to a request without any credentials but what the headers say.
-    pub(crate) fn plain(&self, first: &str, headers: &[&str], body: &str) -> Answer {
+    pub(crate) fn plain(&self, first: &str, headers: &[&str], body: &str) -> Response {
         let headers = [headers, &["Connection: close"]].concat();
         let mut stream = self.send(first, &headers, body);
         let mut text = String::new();
         stream.read_to_string(&mut text).expect("an answer in time");
         let (head, body) = text.split_once("\r\n\r\n").expect("a head");
         let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
-        Answer { status, head: head.to_owned(), body: body.to_owned() }
+        Response { status, head: head.to_owned(), body: body.to_owned() }
     }
 
-    pub(crate) fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Response {
         self.plain(&format!("GET {path}"), &[&self.bearer()], "")
     }
 
-    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Response {
         self.plain(&format!("POST {path}"), &[&self.bearer()], &body.to_string())
     }
 

@@ -6,7 +6,7 @@ use agent_client_protocol::v1::schema::{
 };
 use stafette_core::{Usage, Usd};
 
-use super::{Answer, Choice, Event, PermissionDecision};
+use super::{Choice, Event, PermissionDecision, Responder};
 use crate::output::plain;
 use crate::permission::{self, Deed};
 
@@ -54,7 +54,7 @@ fn cost(cost: Cost) -> Option<Usage> {
 }
 
 /// Translates a question to the user.
-pub(super) fn ask(asked: RequestPermissionRequest, answer: Answer<PermissionDecision>) -> Event {
+pub(super) fn ask(asked: RequestPermissionRequest, answer: Responder<PermissionDecision>) -> Event {
     let fields = asked.tool_call.fields;
     let deed = deed(fields.kind);
     // Qwen Code has the input for a title, and the name of the tool beside it.
@@ -140,7 +140,7 @@ mod tests {
             });
             let asked = json!({ "sessionId": "s", "toolCall": call, "options": [] });
             let asked = serde_json::from_value(asked).expect("a question");
-            match ask(asked, Answer(Box::new(|_| ()))) {
+            match ask(asked, Responder(Box::new(|_| ()))) {
                 Event::Ask { title, .. } => title,
                 event => panic!("{event:?}"),
             }

@@ -21,13 +21,13 @@ const HOPS: usize = 5;
 
 /// An HTTP response, read completely.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct HttpResponse {
     pub(super) status: u16,
     pub(super) etag: Option<String>,
     body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpResponse {
     pub(super) fn text(&self) -> Result<String, CalendarError> {
         let text = String::from_utf8(self.body.clone());
         text.map_err(|_| CalendarError::Failed { why: "the answer is not UTF-8".to_owned() })
@@ -58,7 +58,7 @@ impl Server {
         to: &Address,
         headers: &[(&str, &str)],
         body: impl Into<String>,
-    ) -> Result<Answer, CalendarError> {
+    ) -> Result<HttpResponse, CalendarError> {
         let mut asked = HttpRequest::new(method, to).basic(&self.user, &self.password);
         for (name, value) in headers {
             asked = asked.header(name, *value);
@@ -67,7 +67,7 @@ impl Server {
         let mut answer = asked.follow(HOPS, |at| at.belongs_to(&self.home)).await?;
         let body = answer.whole(LARGEST, PATIENCE).await?;
         let etag = answer.header("etag").map(str::to_owned);
-        Ok(Answer { status: answer.status, etag, body })
+        Ok(HttpResponse { status: answer.status, etag, body })
     }
 }
 

@@ -5,7 +5,7 @@
 //! changed, and at the end nothing is left.
 
 mod case;
-mod verdict;
+mod findings;
 mod world;
 
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{Tone, short};
 use crate::window::Signals;
-use verdict::Verdict;
+use findings::Findings;
 use world::World;
 
 /// The time between two looks at a run.
@@ -46,7 +46,7 @@ struct Trial<'a> {
 }
 
 /// The outcome of a trial; an error when it could not be made.
-type Outcome = Result<Verdict, Failure>;
+type Outcome = Result<Findings, Failure>;
 
 pub(super) async fn run(context: &Context, arguments: cli::Doctor) -> Result<Exit, Failure> {
     let output = context.output;
@@ -83,7 +83,7 @@ pub(super) async fn run(context: &Context, arguments: cli::Doctor) -> Result<Exi
                 interrupted = true;
                 break;
             }
-            Ok(Some(verdict)) => tried.push((trial, Ok(verdict))),
+            Ok(Some(findings)) => tried.push((trial, Ok(findings))),
             Err(failure) => tried.push((trial, Err(failure))),
         }
         if let Some((trial, outcome)) = tried.last() {
@@ -158,7 +158,7 @@ impl Trial<'_> {
         limit: Duration,
         keep: Option<&Path>,
         signals: &mut Signals,
-    ) -> Result<Option<Verdict>, Failure> {
+    ) -> Result<Option<Findings>, Failure> {
         let failed = |error: std::io::Error| {
             Failure::failed("Cannot make a home for the trial")
                 .because(&error)
@@ -190,13 +190,13 @@ impl Trial<'_> {
             std::fs::copy(file, profiles.join(name)).map_err(failed)?;
         }
         let mut world = World::new(&home, self.profile, &workflow, &model.url()).await?;
-        let verdict = tokio::select! {
-            verdict = self.drive(&mut world, &model, limit) => Some(verdict),
+        let findings = tokio::select! {
+            findings = self.drive(&mut world, &model, limit) => Some(findings),
             () = signals.any() => None,
         };
         world.keep(&model.exchanges());
         world.close().await;
-        verdict.transpose()
+        findings.transpose()
     }
 
     /// Follows the run to its end, and answers what it asks with yes, as a person would.
@@ -205,16 +205,16 @@ impl Trial<'_> {
         world: &mut World,
         model: &ModelServer,
         limit: Duration,
-    ) -> Result<Verdict, Failure> {
+    ) -> Result<Findings, Failure> {
         world.start().await?;
         let since = Instant::now();
-        let mut verdict = Verdict::default();
+        let mut findings = Findings::default();
         let mut answered = BTreeSet::new();
         let mut stuck = false;
         loop {
-            verdict.time = since.elapsed();
+            findings.time = since.elapsed();
             let exchanges = model.exchanges();
-            verdict.read(&exchanges, since.elapsed());
+            findings.read(&exchanges, since.elapsed());
             for question in world.json(&["inbox"]).await.as_array().into_iter().flatten() {
                 let id = format!("{}:{}", word(question, "/run"), word(question, "/id"));
                 if !answered.insert(id.clone()) {
@@ -222,29 +222,29 @@ impl Trial<'_> {
                 }
                 let asked = word(question, "/handoff/offer/question/details");
                 if word(question, "/handoff/offer/question/reason") != "permission" {
-                    verdict.failures_asked.push(asked.clone());
+                    findings.failures_asked.push(asked.clone());
                     // A person would not say yes to the same failure for ever.
-                    stuck |= verdict.asked.contains(&asked);
+                    stuck |= findings.asked.contains(&asked);
                 }
-                verdict.asked.push(asked);
-                if !self.case.is_over(&verdict) {
+                findings.asked.push(asked);
+                if !self.case.is_over(&findings) {
                     let yes = word(question, "/handoff/offer/question/options/0");
                     let yes = if yes.is_empty() { "yes" } else { yes.as_str() };
                     // One that was settled meanwhile needs no answer.
                     let _ = world.stafette(&["answer", &id, yes]).await;
                 }
             }
-            verdict.read_run(&world.json(&["status"]).await[0]);
-            verdict.read_events(&world.events().await);
+            findings.read_run(&world.json(&["status"]).await[0]);
+            findings.read_events(&world.events().await);
             // Its first prompt is the one that is never answered.
             let stalls = exchanges.iter().any(|exchange| exchange.outcome == Answered::Rule(0));
-            if self.case == TrialCase::Kill && verdict.killed.is_none() && stalls {
-                verdict.killed = world.kill_agent().then(clock::now);
+            if self.case == TrialCase::Kill && findings.killed.is_none() && stalls {
+                findings.killed = world.kill_agent().then(clock::now);
             }
-            let over = ["succeeded", "failed", "cancelled"].contains(&verdict.status.as_str());
-            if over || stuck || self.case.is_over(&verdict) || since.elapsed() > limit {
-                verdict.read(&model.exchanges(), since.elapsed());
-                return Ok(verdict);
+            let over = ["succeeded", "failed", "cancelled"].contains(&findings.status.as_str());
+            if over || stuck || self.case.is_over(&findings) || since.elapsed() > limit {
+                findings.read(&model.exchanges(), since.elapsed());
+                return Ok(findings);
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -253,14 +253,14 @@ impl Trial<'_> {
     /// What is not as it has to be.
     fn problem(&self, outcome: &Outcome) -> Option<String> {
         match outcome {
-            Ok(verdict) => self.case.missing(verdict),
+            Ok(findings) => self.case.missing(findings),
             Err(failure) => Some(format!("{}: {}", failure.what, failure.why)),
         }
     }
 
     fn json(&self, outcome: &Outcome) -> Value {
         let mut line = match outcome {
-            Ok(verdict) => verdict.json(),
+            Ok(findings) => findings.json(),
             Err(_) => json!({}),
         };
         let problem = self.problem(outcome);
@@ -290,18 +290,18 @@ impl Trial<'_> {
         let mut remarks: Vec<String> = problem.into_iter().collect();
         match outcome {
             Err(_) => row.extend(vec![String::new(); 6]),
-            Ok(verdict) => {
+            Ok(findings) => {
                 let seconds = |time: Duration| format!("{:.1} s", time.as_secs_f32());
-                let tokens = verdict.tokens().map(|tokens| tokens.to_string());
+                let tokens = findings.tokens().map(|tokens| tokens.to_string());
                 row.extend([
-                    if verdict.ready { seconds(verdict.ready_after) } else { "no".to_owned() },
-                    verdict.asked.len().to_string(),
-                    if verdict.handed_over { "yes" } else { "no" }.to_owned(),
+                    if findings.ready { seconds(findings.ready_after) } else { "no".to_owned() },
+                    findings.asked.len().to_string(),
+                    if findings.handed_over { "yes" } else { "no" }.to_owned(),
                     tokens.unwrap_or_else(|| "unknown".to_owned()),
-                    verdict.spent.cost(),
-                    seconds(verdict.time),
+                    findings.spent.cost(),
+                    seconds(findings.time),
                 ]);
-                remarks.extend(verdict.remarks());
+                remarks.extend(findings.remarks());
             }
         }
         row.push(short(&remarks.join("; "), REMARK));

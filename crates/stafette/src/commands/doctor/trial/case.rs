@@ -8,7 +8,7 @@ use stafette_agents::profile::Profile;
 use stafette_core::workflow::Runner;
 use stafette_fake_model::{Reply, Rule, Script};
 
-use super::verdict::Verdict;
+use super::findings::Findings;
 use crate::cli::{TrialCase, TrialRunner};
 
 /// The prompt of the agent that begins.
@@ -112,35 +112,34 @@ impl TrialCase {
     }
 
     /// True if no more is to be seen.
-    pub(super) fn is_over(self, verdict: &Verdict) -> bool {
+    pub(super) fn is_over(self, findings: &Findings) -> bool {
         match self {
-            TrialCase::Limit => verdict.parked,
-            TrialCase::Key => !verdict.failures_asked.is_empty(),
+            TrialCase::Limit => findings.parked,
+            TrialCase::Key => !findings.failures_asked.is_empty(),
             _ => false,
         }
     }
 
     /// What is missing; `None` if all is as it has to be.
-    pub(super) fn missing(self, verdict: &Verdict) -> Option<String> {
+    pub(super) fn missing(self, findings: &Findings) -> Option<String> {
         let unless = |good: bool, what: &str| (!good).then(|| what.to_owned());
-        let none_spent = || unless(verdict.retries == 0, "attempts were spent");
+        let none_spent = || unless(findings.retries == 0, "attempts were spent");
         match self {
-            TrialCase::Limit => unless(verdict.parked, "not parked").or_else(none_spent),
-            TrialCase::Key => {
-                unless(!verdict.failures_asked.is_empty(), "no person was told").or_else(none_spent)
-            }
-            _ if !verdict.ready => Some("its model was never asked".to_owned()),
-            _ if !verdict.handed_over => Some("no handoff".to_owned()),
-            _ if verdict.status != "succeeded" => Some(format!("the run is {}", verdict.status)),
+            TrialCase::Limit => unless(findings.parked, "not parked").or_else(none_spent),
+            TrialCase::Key => unless(!findings.failures_asked.is_empty(), "no person was told")
+                .or_else(none_spent),
+            _ if !findings.ready => Some("its model was never asked".to_owned()),
+            _ if !findings.handed_over => Some("no handoff".to_owned()),
+            _ if findings.status != "succeeded" => Some(format!("the run is {}", findings.status)),
             TrialCase::Hang => {
                 let is_stall = |alert: &String| alert.starts_with("AGENT_STALLED");
-                unless(verdict.alerts.iter().any(is_stall), "no stall was detected")
+                unless(findings.alerts.iter().any(is_stall), "no stall was detected")
             }
-            TrialCase::Kill => unless(verdict.noticed.is_some(), "its death was not noticed"),
+            TrialCase::Kill => unless(findings.noticed.is_some(), "its death was not noticed"),
             TrialCase::Budget => {
-                let counted = verdict.tokens() == Some(verdict.answered);
+                let counted = findings.tokens() == Some(findings.answered);
                 let limit = format!("of {BUDGET} tokens used");
-                let stops = verdict.asked.iter().any(|asked| asked.contains(&limit));
+                let stops = findings.asked.iter().any(|asked| asked.contains(&limit));
                 unless(counted, "its tokens are not counted")
                     .or_else(|| unless(stops, "the budget did not stop it"))
             }

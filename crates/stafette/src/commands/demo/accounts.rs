@@ -11,7 +11,7 @@ use crate::exit::Failure;
 
 /// The result of comparing the accounts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Verdict {
+pub(super) struct Accounts {
     /// Results that were acknowledged to an agent but are not recorded.
     pub(super) lost: usize,
     /// Results recorded twice, and commits made twice for one turn.
@@ -22,7 +22,7 @@ pub(super) struct Verdict {
     pub(super) acknowledged: usize,
 }
 
-pub(super) fn weigh(folder: &Path, events: &[Value]) -> Result<Verdict, Failure> {
+pub(super) fn compare(folder: &Path, events: &[Value]) -> Result<Accounts, Failure> {
     let mut started: BTreeMap<String, usize> = BTreeMap::new();
     let mut acknowledged: BTreeSet<String> = BTreeSet::new();
     let mut committed: BTreeMap<String, usize> = BTreeMap::new();
@@ -60,7 +60,7 @@ pub(super) fn weigh(folder: &Path, events: &[Value]) -> Result<Verdict, Failure>
     let unkept = acknowledged.iter().filter(|key| !recorded.contains_key(*key)).count();
     let uncommitted = committed.keys().filter(|key| !in_history.contains_key(*key)).count();
     let twice = |counts: &BTreeMap<String, usize>| counts.values().map(|n| n - 1).sum::<usize>();
-    Ok(Verdict {
+    Ok(Accounts {
         lost: unkept + uncommitted,
         repeated: twice(&recorded) + twice(&committed).max(twice(&in_history)),
         redelivered: twice(&started),

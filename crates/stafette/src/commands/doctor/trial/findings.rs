@@ -11,7 +11,7 @@ use super::case::{BUILDER, CHECKED, GREETING, REVIEWER};
 
 /// The outcome of a trial, as far as it is known.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Verdict {
+pub(super) struct Findings {
     /// The status of the run.
     pub(super) status: String,
     /// True if the builder's prompt has reached its model.
@@ -52,7 +52,7 @@ pub(super) struct Verdict {
     pub(super) time: Duration,
 }
 
-impl Verdict {
+impl Findings {
     /// Reads what the model was told, at this time of the run.
     pub(super) fn read(&mut self, exchanges: &[Exchange], since: Duration) {
         let tells = |prompt: &str, text: &str| {

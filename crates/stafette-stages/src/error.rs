@@ -19,7 +19,7 @@ use crate::planner::SPAN;
 /// An operation of the stages failed.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "each source is documented where it is defined")]
-pub enum Fault {
+pub enum StageError {
     /// The actor lacks the right.
     #[error(transparent)]
     Refused {
@@ -60,7 +60,7 @@ pub enum Fault {
     Taken { title: String, other: String, from: Time, to: Time, place: Option<(Time, Time)> },
     /// Blocks of a plan lost their times, and have others now.
     #[error("{}", blocks.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-    LostPlaces { blocks: Vec<Fault> },
+    LostPlaces { blocks: Vec<StageError> },
     /// An accepted block lost its time on the way into the calendar.
     #[error("{why}")]
     Again { why: String },
@@ -119,48 +119,48 @@ fn now_at(title: &str, place: Option<(Time, Time)>) -> String {
     }
 }
 
-impl Fault {
+impl StageError {
     /// Makes the error for a block whose time is taken; it has another time now, or none.
     pub(crate) fn taken(block: &Proposal, other: &Occurrence, place: Option<(Time, Time)>) -> Self {
         let (title, name) = (block.title.clone(), other.title.clone());
-        Fault::Taken { title, other: name, from: other.start, to: other.end, place }
+        StageError::Taken { title, other: name, from: other.start, to: other.end, place }
     }
 
     /// Makes the error for a block that would begin before its predecessor has ended.
     pub(crate) fn early(block: &Proposal, first: &Proposal) -> Self {
         let (title, first_title) = (block.title.clone(), first.title.clone());
-        Fault::Early { title, first: first_title, until: first.end }
+        StageError::Early { title, first: first_title, until: first.end }
     }
 
     /// Makes the error for a block that would end after its successor has begun.
     pub(crate) fn late(block: &Proposal, next: &Proposal) -> Self {
         let (title, next_title) = (block.title.clone(), next.title.clone());
-        Fault::Late { title, next: next_title, from: next.start }
+        StageError::Late { title, next: next_title, from: next.start }
     }
 
     /// Makes the error for a block that is proposed for a later time, after its predecessor.
     pub(crate) fn follows(block: &Proposal, first: &Proposal) -> Self {
         let (title, first) = (block.title.clone(), first.title.clone());
-        Fault::Follows { title, first, place: (block.start, block.end) }
+        StageError::Follows { title, first, place: (block.start, block.end) }
     }
 
     /// Makes the error for an invalid request.
     pub(crate) fn mistaken(why: impl Into<String>) -> Self {
-        Fault::Mistaken { why: why.into() }
+        StageError::Mistaken { why: why.into() }
     }
 
     /// Returns a stable code for programs, and the matching HTTP status.
     pub fn code(&self) -> (u16, &'static str) {
         match self {
-            Fault::Refused { .. } => (403, "not_granted"),
-            Fault::NeedsPerson { .. } => (403, "needs_person"),
-            Fault::History { source } => match source {
+            StageError::Refused { .. } => (403, "not_granted"),
+            StageError::NeedsPerson { .. } => (403, "needs_person"),
+            StageError::History { source } => match source {
                 HistoryError::NoThread { .. } => (404, "no_thread"),
                 HistoryError::Length { .. } => (422, "bad_length"),
                 HistoryError::Taken { .. } => (409, "taken"),
                 HistoryError::Failed { .. } => (500, "history_failed"),
             },
-            Fault::Graph { source } => match source {
+            StageError::Graph { source } => match source {
                 GraphError::Away { .. } => (503, "MCP_CONNECTION_FAILED"),
                 GraphError::QueueFull { .. } => (507, "MCP_CONNECTION_FAILED"),
                 GraphError::Malformed { .. } => (422, "GRAPH_BATCH_MALFORMED"),
@@ -168,9 +168,9 @@ impl Fault {
                 GraphError::KeyReused { .. } => (409, "GRAPH_KEY_REUSED"),
                 GraphError::Corrupt { .. } | GraphError::Failed { .. } => (500, "GRAPH_FAILED"),
             },
-            Fault::NoNode { .. } => (404, "no_node"),
-            Fault::NoCalendar => (409, "no_calendar"),
-            Fault::Calendar { source } => match source {
+            StageError::NoNode { .. } => (404, "no_node"),
+            StageError::NoCalendar => (409, "no_calendar"),
+            StageError::Calendar { source } => match source {
                 CalendarError::Conflict { .. } => (409, "calendar_conflict"),
                 CalendarError::Gone { .. } => (404, "calendar_gone"),
                 CalendarError::Unusable { .. } => (422, "calendar_unusable"),
@@ -178,43 +178,43 @@ impl Fault {
                 CalendarError::Refused { .. } => (502, "calendar_refuses"),
                 CalendarError::Failed { .. } => (500, "calendar_failed"),
             },
-            Fault::Proposal { source } => match source {
+            StageError::Proposal { source } => match source {
                 ProposalError::None { .. } => (404, "no_block"),
                 ProposalError::State { .. } => (409, "block_state"),
                 ProposalError::Taken { .. } => (409, "block_taken"),
                 ProposalError::Failed { .. } => (500, "proposals_failed"),
             },
-            Fault::Taken { .. } | Fault::LostPlaces { .. } | Fault::Again { .. } => {
+            StageError::Taken { .. } | StageError::LostPlaces { .. } | StageError::Again { .. } => {
                 (409, "block_taken")
             }
-            Fault::Early { .. } | Fault::Late { .. } | Fault::Follows { .. } => {
+            StageError::Early { .. } | StageError::Late { .. } | StageError::Follows { .. } => {
                 (409, "block_order")
             }
-            Fault::Span => (422, "bad_time"),
-            Fault::Slots { .. } => (422, "bad_week"),
-            Fault::Roi { .. } => (422, "bad_options"),
-            Fault::Versions { source } => match source {
+            StageError::Span => (422, "bad_time"),
+            StageError::Slots { .. } => (422, "bad_week"),
+            StageError::Roi { .. } => (422, "bad_options"),
+            StageError::Versions { source } => match source {
                 VersionsError::Refused { source: LedgerError::Unknown { .. } } => {
                     (404, "no_version")
                 }
                 VersionsError::Refused { .. } => (409, "not_accepted"),
                 VersionsError::Failed { .. } => (500, "versions_failed"),
             },
-            Fault::Cursor { .. } => (500, "not_kept"),
-            Fault::Engine { source } => source.code(),
-            Fault::File { .. } => (409, "bad_file"),
-            Fault::Mistaken { .. } => (422, "mistaken"),
+            StageError::Cursor { .. } => (500, "not_kept"),
+            StageError::Engine { source } => source.code(),
+            StageError::File { .. } => (409, "bad_file"),
+            StageError::Mistaken { .. } => (422, "mistaken"),
         }
     }
 
     /// True if a retry may succeed.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
-            Fault::Graph { source } => source.may_pass(),
-            Fault::Calendar { source } => matches!(source, CalendarError::Away { .. }),
-            Fault::History { source } => matches!(source, HistoryError::Failed { .. }),
-            Fault::Proposal { source } => matches!(source, ProposalError::Failed { .. }),
-            Fault::Cursor { .. } => true,
+            StageError::Graph { source } => source.may_pass(),
+            StageError::Calendar { source } => matches!(source, CalendarError::Away { .. }),
+            StageError::History { source } => matches!(source, HistoryError::Failed { .. }),
+            StageError::Proposal { source } => matches!(source, ProposalError::Failed { .. }),
+            StageError::Cursor { .. } => true,
             _ => false,
         }
     }
