@@ -68,10 +68,32 @@ const NAMESPACES: [i32; 6] = [
 /// Kinds of sockets that reach past this system's files and network: the host of a virtual machine.
 const SOCKETS: [i32; 1] = [libc::AF_VSOCK];
 
+/// Calls that set the mode of a file, with the place of the mode among their arguments.
+const MODES: &[(i64, u8)] = &[
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (libc::SYS_fchmodat2, 2),
+    (libc::SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+];
+
+/// Calls that set the mode of a file which they create, with the places of their flags and the mode.
+const CREATIONS: &[(i64, u8, u8)] = &[
+    (libc::SYS_openat, 2, 3),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1, 2),
+];
+
 /// Calls that are denied as if the kernel did not have them, so that callers use the older ones:
 /// their arguments are in memory, where a filter does not see them.
-const UNSEEN: [i64; 4] = [
+const UNSEEN: [i64; 5] = [
     libc::SYS_clone3,
+    libc::SYS_openat2,
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -123,9 +145,24 @@ pub(crate) fn deny() -> Result<(), seccompiler::Error> {
         argument(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, u64::from(kind.unsigned_abs()))
     });
     rules.insert(libc::SYS_socket, sockets.into_iter().collect::<Result<_, _>>()?);
+    // A program that runs as its owner would run outside as the user whose agent wrote it.
+    let setuid = |at| flag(at, libc::S_ISUID);
+    for (call, mode) in MODES {
+        rules.insert(*call, vec![SeccompRule::new(vec![setuid(*mode)?])?]);
+    }
+    for (call, flags, mode) in CREATIONS {
+        let creates = flag(*flags, libc::O_CREAT.unsigned_abs())?;
+        rules.insert(*call, vec![SeccompRule::new(vec![creates, setuid(*mode)?])?]);
+    }
     install(rules, libc::EPERM, arch)?;
     let unseen = UNSEEN.map(|call| (call, Vec::new()));
     install(BTreeMap::from(unseen), libc::ENOSYS, arch)
+}
+
+/// The condition that an argument has a flag.
+fn flag(index: u8, flag: u32) -> Result<SeccompCondition, seccompiler::BackendError> {
+    let flag = u64::from(flag);
+    SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(flag), flag)
 }
 
 fn argument(

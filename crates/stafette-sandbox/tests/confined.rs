@@ -410,6 +410,14 @@ fn b_08_calls_that_lead_out_of_the_sandbox_are_denied() {
         assert!(!world.can("perl -e 'socket(S, 40, 1, 0) or exit 1'"), "one of the host machine");
         let ring = "perl -e '$b = qq(\\0) x 120; syscall(425, 1, $b); exit($! == 38 ? 0 : 1)'";
         assert!(world.can(ring), "calls that no filter sees are not there");
+        assert!(world.can("cp /bin/true own && chmod 755 own && ./own"), "programs of its own");
+        for setuid in [
+            "chmod u+s own",
+            "perl -e 'chmod(04755, q(own)) or exit 1'",
+            "perl -e 'use Fcntl; sysopen(F, q(new), O_CREAT | O_WRONLY, 04755) or exit 1'",
+        ] {
+            assert!(!world.can(setuid), "a program that runs as its owner: {setuid}");
+        }
         if report.scope.is_whole() {
             let outside = format!("kill -0 {}", std::process::id());
             assert!(!world.can(&outside), "processes outside cannot be signalled");
