@@ -2,6 +2,7 @@
 
 mod agents;
 mod deny;
+mod lean;
 mod machine;
 mod shell;
 mod suite;
@@ -16,8 +17,10 @@ const HELP: &str = "\
 Chores of the workspace:
 
   cargo xtask test          everything that must hold before a change lands
-  cargo xtask test --fast   the same without the docs and the licences
+  cargo xtask test --fast   in minutes: the source, the lints, and the tests inside of the crates
   cargo xtask tidy          only the rules about the source itself
+  cargo xtask lean          how heavy the program is to build and to download, against its budgets;
+                            with --cold from nothing, so that processor time is measured too
   cargo xtask agents        the first contact with every real agent, as a table
                             [--only claude,codex] [--runner exec,pty,acp] [--limit SECONDS]
                             [--keep FOLDER]
@@ -30,6 +33,8 @@ fn main() -> ExitCode {
         ["test"] => test::run(&root(), test::Extent::Full),
         ["test", "--fast"] => test::run(&root(), test::Extent::Fast),
         ["tidy"] => tidy::run(&root()),
+        ["lean"] => lean::run(&root(), false),
+        ["lean", "--cold"] => lean::run(&root(), true),
         ["agents", rest @ ..] => agents::run(&root(), rest),
         [] | ["help" | "--help" | "-h"] => {
             eprint!("{HELP}");

@@ -10,36 +10,40 @@ use crate::{deny, machine, shell, suite, tidy};
 pub(crate) enum Extent {
     /// All checks, the slow ones included.
     Full,
-    /// Only checks of what changes from edit to edit.
+    /// What shows most mistakes in minutes: no docs, no licences, and only the tests inside of the
+    /// crates, without those that drive programs, servers and browsers.
     Fast,
 }
 
 struct Step {
     name: &'static str,
     act: fn(&Path) -> Result<(), String>,
-    /// True if the fast extent leaves it out.
-    slow: bool,
+    /// The extents that have it.
+    of: &'static [Extent],
     /// The advice if it fails.
     help: &'static str,
 }
 
-const STEPS: [Step; 7] = [
+const BOTH: &[Extent] = &[Extent::Full, Extent::Fast];
+const FULL: &[Extent] = &[Extent::Full];
+
+const STEPS: [Step; 8] = [
     Step {
         name: "tools",
         act: machine::prepare,
-        slow: false,
+        of: BOTH,
         help: "The tests cannot run without it.",
     },
     Step {
         name: "format",
         act: |root| cargo(root, &["fmt", "--all", "--check"]),
-        slow: false,
+        of: BOTH,
         help: "`cargo fmt --all` puts it right.",
     },
     Step {
         name: "tidy",
         act: |root| if tidy::run(root) { Ok(()) } else { Err("the tree is not tidy".to_owned()) },
-        slow: false,
+        of: BOTH,
         help: "Each line above says what to do. `cargo xtask tidy` runs only this.",
     },
     Step {
@@ -47,33 +51,38 @@ const STEPS: [Step; 7] = [
         act: |root| {
             cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
         },
-        slow: false,
+        of: BOTH,
         help: "Mend it, or say why not with `#[expect(…, reason = \"…\")]`.",
     },
     Step {
         name: "docs",
         act: docs,
-        slow: true,
+        of: FULL,
         help: "A link or an example in the docs is broken. `cargo doc --no-deps` runs only this.",
     },
     Step {
         name: "licences",
         act: deny::check,
-        slow: true,
+        of: FULL,
         help: "Take another crate, or change `deny.toml` and say why.",
+    },
+    Step {
+        name: "units",
+        act: |root| cargo(root, &["test", "--workspace", "--lib", "--bins", "--no-fail-fast"]),
+        of: &[Extent::Fast],
+        help: "Run one again with `cargo test -p CRATE --lib NAME`.",
     },
     Step {
         name: "tests",
         act: suite::run,
-        slow: false,
+        of: FULL,
         help: "Run one again with `cargo test -p CRATE NAME`.",
     },
 ];
 
 /// Runs every step, up to the first that fails.
 pub(crate) fn run(root: &Path, extent: Extent) -> bool {
-    let steps: Vec<&Step> =
-        STEPS.iter().filter(|step| extent == Extent::Full || !step.slow).collect();
+    let steps: Vec<&Step> = STEPS.iter().filter(|step| step.of.contains(&extent)).collect();
     let mut summary = Vec::new();
     let mut trouble = None;
     for (number, step) in (1..).zip(&steps) {

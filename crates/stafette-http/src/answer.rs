@@ -1,6 +1,5 @@
 //! A response, as it arrives.
 
-use std::future::Future;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
@@ -10,7 +9,7 @@ use hyper::{HeaderMap, Response};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::HttpError;
+use crate::{Boxed, HttpError};
 
 /// Drives a connection until it is dropped.
 #[derive(Debug)]
@@ -98,6 +97,11 @@ impl HttpResponse {
     /// # Errors
     /// When the connection broke.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
+        let next: Boxed<'_, _> = Box::pin(self.next_data());
+        next.await
+    }
+
+    async fn next_data(&mut self) -> Result<Option<Bytes>, HttpError> {
         loop {
             let frame = match self.body.frame().await {
                 None => return Ok(None),

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::answer::Driver;
 use crate::connect::{Speak, connect};
-use crate::{Address, HttpError, HttpResponse};
+use crate::{Address, Boxed, HttpError, HttpResponse};
 
 /// Default time limit for the headers of the response.
 const WITHIN: Duration = Duration::from_secs(30);
@@ -127,7 +127,9 @@ impl HttpRequest {
     pub async fn send(self) -> Result<HttpResponse, HttpError> {
         let (at, within) = (self.address.authority(), self.within);
         let until = Instant::now() + within;
-        timeout_at(until, self.exchange()).await.unwrap_or(Err(HttpError::Late { at, within }))
+        // Boxed, so that HTTP and TLS are compiled here and not in each crate that sends something.
+        let exchange: Boxed<'_, _> = Box::pin(self.exchange());
+        timeout_at(until, exchange).await.unwrap_or(Err(HttpError::Late { at, within }))
     }
 
     /// Sends the request, and follows at most `most` redirects, only to addresses that `may`

@@ -11,6 +11,7 @@ mod answer;
 mod ask;
 mod connect;
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -19,6 +20,10 @@ pub use address::{Address, is_public};
 pub use answer::HttpResponse;
 pub use ask::HttpRequest;
 pub use connect::{Wire, secure};
+
+/// A future whose code is in this crate alone: what is awaited directly is compiled again in every
+/// crate that awaits it.
+type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Error of a request.
 #[derive(Debug, Error)]

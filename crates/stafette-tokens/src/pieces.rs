@@ -101,9 +101,8 @@ fn number(text: &str) -> Option<usize> {
 /// Branch 4: signs, with a space before them and the ends of lines after them.
 fn signs(text: &str) -> Option<usize> {
     let space = usize::from(text.starts_with(' '));
-    let signs = run(&text[space..], |sign| {
-        !sign.is_whitespace() && !is_letter(sign) && !is_number(sign)
-    });
+    let signs =
+        run(&text[space..], |sign| !sign.is_whitespace() && !is_letter(sign) && !is_number(sign));
     let end = space + signs;
     (signs > 0).then(|| end + run(&text[end..], |sign| matches!(sign, '\r' | '\n' | '/')))
 }

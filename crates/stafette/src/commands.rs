@@ -50,6 +50,8 @@ mod up;
 mod validate;
 mod why;
 
+use std::pin::Pin;
+
 use serde::Deserialize;
 use stafette_core::clean::Clean;
 use stafette_core::{Millis, RunId};
@@ -126,70 +128,73 @@ pub(crate) fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
             let runtime = runtime()?;
             match is_daemon(&command) {
                 true => {
-                    daemon::orphans::adopting(&runtime, async || dispatch(context, command).await)
+                    daemon::orphans::adopting(&runtime, async || dispatch(&context, command).await)
                 }
-                false => runtime.block_on(dispatch(context, command)),
+                false => runtime.block_on(dispatch(&context, command)),
             }
         }
     }
 }
 
-async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
+type Running<'a> = Pin<Box<dyn Future<Output = Result<Exit, Failure>> + 'a>>;
+
+/// Starts a command. Each is boxed, so that the program has one small future for all of them.
+fn dispatch(context: &Context, command: Command) -> Running<'_> {
     match command {
-        Command::Run(arguments) => run::run(&context, arguments).await,
-        Command::Resume(arguments) => run::resume(&context, arguments).await,
-        Command::Status(arguments) => status::run(&context, arguments).await,
-        Command::Cost(arguments) => cost::run(&context, &arguments).await,
-        Command::Handoffs(arguments) => handoffs::run(&context, arguments).await,
-        Command::Mcp => mcp::run(&context).await,
-        Command::Log(arguments) => log::run(&context, arguments).await,
-        Command::Inbox => inbox::run(&context).await,
-        Command::Answer(arguments) => answer::run(&context, arguments).await,
-        Command::Attach(arguments) => attach::run(&context, arguments).await,
-        Command::Send(arguments) => send::run(&context, arguments).await,
-        Command::Restart(arguments) => restart::run(&context, arguments).await,
-        Command::Replay(arguments) => replay::run(&context, arguments).await,
-        Command::Why(arguments) => why::run(&context, arguments).await,
-        Command::Alerts(arguments) => alerts::run(&context, &arguments).await,
-        Command::Report(arguments) => report::run(&context, arguments).await,
-        Command::Find(arguments) => find::run(&context, &arguments).await,
-        Command::Note(arguments) => note::run(&context, arguments).await,
-        Command::Briefing(arguments) => briefing::run(&context, arguments).await,
-        Command::Context(arguments) => context::run(&context, arguments).await,
-        Command::Cancel(arguments) => status::cancel(&context, arguments).await,
-        Command::Pause(arguments) => status::pause(&context, arguments).await,
-        Command::Fork(arguments) => fork::run(&context, arguments).await,
-        Command::Changes(arguments) => changes::run(&context, arguments).await,
-        Command::Diff(arguments) => diff::run(&context, arguments).await,
-        Command::Pr(arguments) => pr::run(&context, arguments).await,
-        Command::Apply(arguments) => changes::apply(&context, arguments).await,
-        Command::SelfUpdate(arguments) => self_update::run(&context, &arguments).await,
-        Command::Undo(arguments) => changes::undo(&context, arguments).await,
-        Command::Lock(arguments) => lock::run(&context, arguments).await,
-        Command::Unlock(arguments) => lock::unlock(&context, arguments).await,
-        Command::Locks => lock::list(&context).await,
-        Command::Doctor(arguments) => doctor::run(&context, arguments).await,
-        Command::Demo(arguments) => demo::run(&context, arguments).await,
-        Command::Emit(arguments) => emit::run(&context, arguments).await,
-        Command::Mail => mail::run(&context).await,
-        Command::Up(arguments) => up::run(&context, arguments).await,
-        Command::Down => up::down(&context).await,
-        Command::Open(arguments) => open::run(&context, &arguments).await,
-        Command::Token(arguments) => token::run(&context, arguments).await,
-        Command::Triggers(arguments) => triggers::run(&context, arguments).await,
-        Command::Notify(arguments) => notify::run(&context, &arguments).await,
-        Command::Insights(arguments) => knowledge::insights(&context, arguments).await,
-        Command::Params(arguments) => knowledge::params(&context, arguments).await,
-        Command::Calendar(arguments) => knowledge::calendar(&context, arguments).await,
-        Command::Roi(arguments) => knowledge::roi(&context, arguments).await,
-        Command::Threads(arguments) => knowledge::threads(&context, arguments).await,
-        Command::Graph(arguments) => knowledge::graph(&context, arguments).await,
-        Command::Bench(arguments) => bench::run(&context, arguments).await,
-        Command::Top => top::run(&context).await,
-        Command::State { action } => state::run(&context, action).await,
-        Command::Prune(arguments) => prune::run(&context, arguments).await,
+        Command::Run(arguments) => Box::pin(run::run(context, arguments)),
+        Command::Resume(arguments) => Box::pin(run::resume(context, arguments)),
+        Command::Status(arguments) => Box::pin(status::run(context, arguments)),
+        Command::Cost(arguments) => Box::pin(cost::run(context, &arguments)),
+        Command::Handoffs(arguments) => Box::pin(handoffs::run(context, arguments)),
+        Command::Mcp => Box::pin(mcp::run(context)),
+        Command::Log(arguments) => Box::pin(log::run(context, arguments)),
+        Command::Inbox => Box::pin(inbox::run(context)),
+        Command::Answer(arguments) => Box::pin(answer::run(context, arguments)),
+        Command::Attach(arguments) => Box::pin(attach::run(context, arguments)),
+        Command::Send(arguments) => Box::pin(send::run(context, arguments)),
+        Command::Restart(arguments) => Box::pin(restart::run(context, arguments)),
+        Command::Replay(arguments) => Box::pin(replay::run(context, arguments)),
+        Command::Why(arguments) => Box::pin(why::run(context, arguments)),
+        Command::Alerts(arguments) => Box::pin(alerts::run(context, &arguments)),
+        Command::Report(arguments) => Box::pin(report::run(context, arguments)),
+        Command::Find(arguments) => Box::pin(find::run(context, &arguments)),
+        Command::Note(arguments) => Box::pin(note::run(context, arguments)),
+        Command::Briefing(arguments) => Box::pin(briefing::run(context, arguments)),
+        Command::Context(arguments) => Box::pin(context::run(context, arguments)),
+        Command::Cancel(arguments) => Box::pin(status::cancel(context, arguments)),
+        Command::Pause(arguments) => Box::pin(status::pause(context, arguments)),
+        Command::Fork(arguments) => Box::pin(fork::run(context, arguments)),
+        Command::Changes(arguments) => Box::pin(changes::run(context, arguments)),
+        Command::Diff(arguments) => Box::pin(diff::run(context, arguments)),
+        Command::Pr(arguments) => Box::pin(pr::run(context, arguments)),
+        Command::Apply(arguments) => Box::pin(changes::apply(context, arguments)),
+        Command::SelfUpdate(arguments) => Box::pin(self_update::run(context, &arguments)),
+        Command::Undo(arguments) => Box::pin(changes::undo(context, arguments)),
+        Command::Lock(arguments) => Box::pin(lock::run(context, arguments)),
+        Command::Unlock(arguments) => Box::pin(lock::unlock(context, arguments)),
+        Command::Locks => Box::pin(lock::list(context)),
+        Command::Doctor(arguments) => Box::pin(doctor::run(context, arguments)),
+        Command::Demo(arguments) => Box::pin(demo::run(context, arguments)),
+        Command::Emit(arguments) => Box::pin(emit::run(context, arguments)),
+        Command::Mail => Box::pin(mail::run(context)),
+        Command::Up(arguments) => Box::pin(up::run(context, arguments)),
+        Command::Down => Box::pin(up::down(context)),
+        Command::Open(arguments) => Box::pin(open::run(context, &arguments)),
+        Command::Token(arguments) => Box::pin(token::run(context, arguments)),
+        Command::Triggers(arguments) => Box::pin(triggers::run(context, arguments)),
+        Command::Notify(arguments) => Box::pin(notify::run(context, &arguments)),
+        Command::Insights(arguments) => Box::pin(knowledge::insights(context, arguments)),
+        Command::Params(arguments) => Box::pin(knowledge::params(context, arguments)),
+        Command::Calendar(arguments) => Box::pin(knowledge::calendar(context, arguments)),
+        Command::Roi(arguments) => Box::pin(knowledge::roi(context, arguments)),
+        Command::Threads(arguments) => Box::pin(knowledge::threads(context, arguments)),
+        Command::Graph(arguments) => Box::pin(knowledge::graph(context, arguments)),
+        Command::Bench(arguments) => Box::pin(bench::run(context, arguments)),
+        Command::Top => Box::pin(top::run(context)),
+        Command::State { action } => Box::pin(state::run(context, action)),
+        Command::Prune(arguments) => Box::pin(prune::run(context, arguments)),
         // The commands that need no runtime have been handled already.
-        _ => Ok(Exit::Ok),
+        _ => Box::pin(async { Ok(Exit::Ok) }),
     }
 }
 
