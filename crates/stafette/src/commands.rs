@@ -144,7 +144,7 @@ fn dispatch(context: &Context, command: Command) -> Running<'_> {
         Command::Run(arguments) => Box::pin(run::run(context, arguments)),
         Command::Resume(arguments) => Box::pin(run::resume(context, arguments)),
         Command::Status(arguments) => Box::pin(status::run(context, arguments)),
-        Command::Cost(arguments) => Box::pin(cost::run(context, &arguments)),
+        Command::Cost(arguments) => Box::pin(async move { cost::run(context, &arguments).await }),
         Command::Handoffs(arguments) => Box::pin(handoffs::run(context, arguments)),
         Command::Mcp => Box::pin(mcp::run(context)),
         Command::Log(arguments) => Box::pin(log::run(context, arguments)),
@@ -155,9 +155,11 @@ fn dispatch(context: &Context, command: Command) -> Running<'_> {
         Command::Restart(arguments) => Box::pin(restart::run(context, arguments)),
         Command::Replay(arguments) => Box::pin(replay::run(context, arguments)),
         Command::Why(arguments) => Box::pin(why::run(context, arguments)),
-        Command::Alerts(arguments) => Box::pin(alerts::run(context, &arguments)),
+        Command::Alerts(arguments) => {
+            Box::pin(async move { alerts::run(context, &arguments).await })
+        }
         Command::Report(arguments) => Box::pin(report::run(context, arguments)),
-        Command::Find(arguments) => Box::pin(find::run(context, &arguments)),
+        Command::Find(arguments) => Box::pin(async move { find::run(context, &arguments).await }),
         Command::Note(arguments) => Box::pin(note::run(context, arguments)),
         Command::Briefing(arguments) => Box::pin(briefing::run(context, arguments)),
         Command::Context(arguments) => Box::pin(context::run(context, arguments)),
@@ -168,7 +170,9 @@ fn dispatch(context: &Context, command: Command) -> Running<'_> {
         Command::Diff(arguments) => Box::pin(diff::run(context, arguments)),
         Command::Pr(arguments) => Box::pin(pr::run(context, arguments)),
         Command::Apply(arguments) => Box::pin(changes::apply(context, arguments)),
-        Command::SelfUpdate(arguments) => Box::pin(self_update::run(context, &arguments)),
+        Command::SelfUpdate(arguments) => {
+            Box::pin(async move { self_update::run(context, &arguments).await })
+        }
         Command::Undo(arguments) => Box::pin(changes::undo(context, arguments)),
         Command::Lock(arguments) => Box::pin(lock::run(context, arguments)),
         Command::Unlock(arguments) => Box::pin(lock::unlock(context, arguments)),
@@ -179,10 +183,12 @@ fn dispatch(context: &Context, command: Command) -> Running<'_> {
         Command::Mail => Box::pin(mail::run(context)),
         Command::Up(arguments) => Box::pin(up::run(context, arguments)),
         Command::Down => Box::pin(up::down(context)),
-        Command::Open(arguments) => Box::pin(open::run(context, &arguments)),
+        Command::Open(arguments) => Box::pin(async move { open::run(context, &arguments).await }),
         Command::Token(arguments) => Box::pin(token::run(context, arguments)),
         Command::Triggers(arguments) => Box::pin(triggers::run(context, arguments)),
-        Command::Notify(arguments) => Box::pin(notify::run(context, &arguments)),
+        Command::Notify(arguments) => {
+            Box::pin(async move { notify::run(context, &arguments).await })
+        }
         Command::Insights(arguments) => Box::pin(knowledge::insights(context, arguments)),
         Command::Params(arguments) => Box::pin(knowledge::params(context, arguments)),
         Command::Calendar(arguments) => Box::pin(knowledge::calendar(context, arguments)),
