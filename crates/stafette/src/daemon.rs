@@ -10,6 +10,7 @@ mod telemetry;
 mod trusted;
 
 use std::fs::{self, File};
+use std::mem::ManuallyDrop;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -274,7 +275,8 @@ impl Daemon {
     ) -> Result<(), Failure> {
         tell_older(project).await;
         let state = project.state()?;
-        let lock = ground::take(project).await?;
+        // Held until the process is gone: tasks that outlive this function still close their files.
+        let lock = ManuallyDrop::new(ground::take(project).await?);
         let mut ground = Ground::new(project, &state, &lock);
         let redactor = Redactor::of_environment(std::env::vars());
         log::start(&log_path(&state), redactor.clone());

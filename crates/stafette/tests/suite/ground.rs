@@ -76,3 +76,16 @@ fn b_01_a_daemon_that_cannot_be_found_any_more_stops() {
         assert!(said.len() == 1 && said[0].contains(&named), "{said:?}");
     }
 }
+
+#[test]
+fn b_01_once_the_daemon_is_down_its_files_are_closed() {
+    let world = World::workflow(ECHO);
+    for _ in 0..5 {
+        world.run(&["run", "something to find"]).ok();
+        world.run(&["down"]).ok();
+        let files = fs::read_dir(world.state()).expect("a folder");
+        let names = files.map(|file| file.expect("a file").file_name());
+        let open: Vec<_> = names.filter(|name| name.to_string_lossy().ends_with("-wal")).collect();
+        assert!(open.is_empty(), "{open:?}");
+    }
+}

@@ -192,6 +192,15 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
+        // What a failed test leaves is gone with its folder: here is what it was about.
+        if std::thread::panicking() {
+            for asked in ["status", "inbox", "handoffs", "log"] {
+                let Ok(said) = self.command(program()).arg(asked).output() else { continue };
+                let (out, err) = (&said.stdout, &said.stderr);
+                eprintln!("--- stafette {asked}");
+                eprintln!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err));
+            }
+        }
         // Leaves no daemon behind; most tests have none by now.
         let _ = self.command(program()).arg("down").output();
     }
@@ -233,7 +242,10 @@ pub(crate) fn copy(from: &Path, to: &Path) {
         let target = to.join(entry.file_name());
         match entry.file_type().expect("a type").is_dir() {
             true => copy(&entry.path(), &target),
-            false => drop(fs::copy(entry.path(), target).expect("copied")),
+            false => drop(
+                fs::copy(entry.path(), target)
+                    .unwrap_or_else(|error| panic!("{}: {error}", entry.path().display())),
+            ),
         }
     }
 }
