@@ -3,7 +3,9 @@
 mod agents;
 mod deny;
 mod machine;
+mod pictures;
 mod shell;
+mod site;
 mod suite;
 mod test;
 mod tidy;
@@ -18,6 +20,8 @@ Chores of the workspace:
   cargo xtask test          everything that must hold before a change lands
   cargo xtask test --fast   the same without the docs and the licences
   cargo xtask tidy          only the rules about the source itself
+  cargo xtask site          the documentation as a site, in target/site
+  cargo xtask pictures      the pictures of the documents anew, which needs npm and Chromium
   cargo xtask agents        the first contact with every real agent, as a table
                             [--only claude,codex] [--runner exec,pty,acp] [--limit SECONDS]
                             [--keep FOLDER]
@@ -30,6 +34,8 @@ fn main() -> ExitCode {
         ["test"] => test::run(&root(), test::Extent::Full),
         ["test", "--fast"] => test::run(&root(), test::Extent::Fast),
         ["tidy"] => tidy::run(&root()),
+        ["site"] => reported(site::run(&root())),
+        ["pictures"] => reported(pictures::run(&root())),
         ["agents", rest @ ..] => agents::run(&root(), rest),
         [] | ["help" | "--help" | "-h"] => {
             eprint!("{HELP}");
@@ -41,6 +47,11 @@ fn main() -> ExitCode {
         }
     };
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Prints why a chore failed; returns true if it did not.
+fn reported(result: Result<(), String>) -> bool {
+    result.map_err(|error| eprintln!("{error}")).is_ok()
 }
 
 /// Returns the workspace that this program was built from.

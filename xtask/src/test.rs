@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::{deny, machine, shell, suite, tidy};
+use crate::{deny, machine, shell, site, suite, tidy};
 
 /// The extent of the checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +23,7 @@ struct Step {
     help: &'static str,
 }
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     Step {
         name: "tools",
         act: machine::prepare,
@@ -41,6 +41,12 @@ const STEPS: [Step; 7] = [
         act: |root| if tidy::run(root) { Ok(()) } else { Err("the tree is not tidy".to_owned()) },
         slow: false,
         help: "Each line above says what to do. `cargo xtask tidy` runs only this.",
+    },
+    Step {
+        name: "site",
+        act: site::run,
+        slow: false,
+        help: "Each line above names a document and its link. `cargo xtask site` runs only this.",
     },
     Step {
         name: "lints",
