@@ -3,7 +3,7 @@
 
 use std::env;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -63,19 +63,21 @@ struct Line {
 /// Runs the demo, and returns what it says.
 fn record(program: &Path) -> Result<Vec<Line>, String> {
     let folder = env::temp_dir().join(format!("stafette-pictures-{}", std::process::id()));
-    let failed = |error: std::io::Error| format!("the demo: {error}");
+    let failed = |error: io::Error| format!("the demo: {error}");
+    let (said, its) = io::pipe().map_err(failed)?;
+    let errors = its.try_clone().map_err(failed)?;
     let mut demo = Command::new(program)
         .args(DEMO)
         .arg(folder.join("demo"))
         .env("XDG_STATE_HOME", folder.join("state"))
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
+        .stdout(its)
+        .stderr(errors)
         .spawn()
         .map_err(failed)?;
     let mut lines = Vec::new();
     let mut last = Instant::now();
-    for text in demo.stderr.take().into_iter().flat_map(|it| BufReader::new(it).lines()) {
+    for text in BufReader::new(said).lines() {
         let pause = last.elapsed().as_secs_f64();
         last = Instant::now();
         let text = text.map_err(failed)?;
@@ -91,7 +93,7 @@ fn record(program: &Path) -> Result<Vec<Line>, String> {
 
 /// Draws a terminal in which line after line appears. Where nothing moves, all of them are there.
 fn drawing(lines: &[Line]) -> String {
-    let height = (lines.len() + 1) * LINE + 2 * EDGE + LINE;
+    let height = (lines.len() + 1) * LINE + 2 * EDGE;
     let mut body = String::new();
     let mut at = 0.6;
     let command = "$ stafette demo --crash";

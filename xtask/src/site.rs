@@ -81,7 +81,7 @@ fn build(root: &Path, into: &Path) -> Result<usize, String> {
     for part in ["style.css", "site.js", "icon.svg"] {
         write(into, part, &fs::read(root.join(PARTS).join(part)).map_err(told)?).map_err(told)?;
     }
-    write(into, "search.js", index(&documents).as_bytes()).map_err(told)?;
+    write(into, "search.js", index(&documents, &contents).as_bytes()).map_err(told)?;
     Ok(documents.len())
 }
 
@@ -202,13 +202,16 @@ fn page(
     values.iter().fold(template.to_owned(), |page, (name, value)| page.replace(name, value))
 }
 
-/// Returns the script with everything that can be searched for, one entry for each section.
-fn index(documents: &BTreeMap<&str, Document>) -> String {
-    let entries: Vec<_> = documents
-        .iter()
-        .filter(|(path, _)| **path != "docs/index.md")
+/// Returns the script with everything that can be searched for, one entry for each section. What is
+/// found is in this order where nothing else decides: that of the contents, and decisions at the end.
+fn index(documents: &BTreeMap<&str, Document>, contents: &Contents) -> String {
+    let mut pages: Vec<_> =
+        documents.iter().filter(|(path, _)| **path != "docs/index.md").collect();
+    pages.sort_by_key(|(path, _)| contents.place(path));
+    let entries: Vec<_> = pages
+        .into_iter()
         .flat_map(|(path, document)| {
-            document.sections.iter().map(|section| {
+            document.sections.iter().map(move |section| {
                 let anchor = if section.level == 1 { "" } else { section.id.as_str() };
                 json!([document.title, section.title, address(path), anchor, section.text])
             })

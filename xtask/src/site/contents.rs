@@ -62,6 +62,11 @@ impl Contents {
         self.groups.iter().flat_map(|group| &group.entries)
     }
 
+    /// Returns the place of a document in the order of the contents; those that are not in it come last.
+    pub(super) fn place(&self, path: &str) -> usize {
+        self.entries().position(|entry| entry.path == path).unwrap_or(usize::MAX)
+    }
+
     /// Returns documents that nobody finds, as complaints.
     pub(super) fn gaps<'a>(&self, paths: impl Iterator<Item = &'a String>) -> Vec<String> {
         let is_listed = |path: &str| self.entries().any(|entry| entry.path == path);
@@ -97,9 +102,10 @@ impl Contents {
     /// Returns the links to the page before and the page after, in the order of the sidebar.
     pub(super) fn around(&self, path: &str) -> String {
         let entries: Vec<&Entry> = self.entries().collect();
-        let Some(here) = entries.iter().position(|entry| entry.path == path) else {
+        let here = self.place(path);
+        if here == usize::MAX {
             return String::new();
-        };
+        }
         let up = up(&address(path));
         let link = |at: Option<usize>, class: &str| {
             at.and_then(|at| entries.get(at)).map_or_else(String::new, |entry| {
