@@ -2,6 +2,7 @@
 // `npm run shots -- inbox` makes those whose names have the word in them.
 
 import { join } from 'node:path'
+import { login } from './login'
 import { asks, blocks, learned, planned, stages } from './planned'
 import { COUNCIL, PHASES, begin, hold, task } from './voices'
 import { Project, type Sight, closeBrowser, folder, open, root, until } from './world'
@@ -23,18 +24,6 @@ const council = new Project(COUNCIL)
 const talking = new Project(COUNCIL)
 const phases = new Project(PHASES)
 const midway = new Project(PHASES)
-
-/** Two runs of the team: one that is over, one that asks. */
-async function prepareTeam(): Promise<[string, string]> {
-  const done = await team.start('Add login with refresh tokens')
-  await until('the question', async () => (await team.status(done)).waiting_on === 'human')
-  const [question] = (await team.get('/v1/inbox')) as { id: string }[]
-  await team.post(`/v1/inbox/${done}:${question!.id}`, { text: 'Signed tokens (JWT)', by: 'test' })
-  await until('the end', async () => (await team.status(done)).status === 'succeeded', 60_000)
-  const asks = await team.start('Let people sign in with a passkey, and keep passwords for those who have none')
-  await until('another question', async () => (await team.status(asks)).waiting_on === 'human')
-  return [short(done), short(asks)]
-}
 
 /** Two runs in terminals: one at work, one whose program died. */
 async function prepareRelay(): Promise<[string, string]> {
@@ -99,7 +88,7 @@ async function prepareCouncil(): Promise<{ decided: string; blind: number; talks
 
 try {
   for (const project of [team, relay, empty, review, known, blank, council, talking, phases, midway]) await project.up()
-  const [done, asks] = await prepareTeam()
+  const [done, asks] = await login(team)
   const [works, died] = await prepareRelay()
   const reviewed = await prepareReview()
   const { decided, open: table, thread, block } = await prepareKnown()

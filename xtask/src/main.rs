@@ -4,7 +4,9 @@ mod agents;
 mod deny;
 mod lean;
 mod machine;
+mod pictures;
 mod shell;
+mod site;
 mod suite;
 mod test;
 mod tidy;
@@ -21,6 +23,8 @@ Chores of the workspace:
   cargo xtask tidy          only the rules about the source itself
   cargo xtask lean          how heavy the program is to build and to download, against its budgets;
                             with --cold from nothing, so that processor time is measured too
+  cargo xtask site          the documentation as a site, in target/site
+  cargo xtask pictures      the pictures of the documents anew, which needs npm and Chromium
   cargo xtask agents        the first contact with every real agent, as a table
                             [--only claude,codex] [--runner exec,pty,acp] [--limit SECONDS]
                             [--keep FOLDER]
@@ -35,6 +39,8 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(&root()),
         ["lean"] => lean::run(&root(), false),
         ["lean", "--cold"] => lean::run(&root(), true),
+        ["site"] => reported(site::run(&root())),
+        ["pictures"] => reported(pictures::run(&root())),
         ["agents", rest @ ..] => agents::run(&root(), rest),
         [] | ["help" | "--help" | "-h"] => {
             eprint!("{HELP}");
@@ -46,6 +52,11 @@ fn main() -> ExitCode {
         }
     };
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Prints why a chore failed; returns true if it did not.
+fn reported(result: Result<(), String>) -> bool {
+    result.map_err(|error| eprintln!("{error}")).is_ok()
 }
 
 /// Returns the workspace that this program was built from.

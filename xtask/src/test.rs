@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::{deny, machine, shell, suite, tidy};
+use crate::{deny, machine, shell, site, suite, tidy};
 
 /// The extent of the checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,7 +27,7 @@ struct Step {
 const BOTH: &[Extent] = &[Extent::Full, Extent::Fast];
 const FULL: &[Extent] = &[Extent::Full];
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     Step {
         name: "tools",
         act: machine::prepare,
@@ -45,6 +45,12 @@ const STEPS: [Step; 8] = [
         act: |root| if tidy::run(root) { Ok(()) } else { Err("the tree is not tidy".to_owned()) },
         of: BOTH,
         help: "Each line above says what to do. `cargo xtask tidy` runs only this.",
+    },
+    Step {
+        name: "site",
+        act: site::run,
+        of: BOTH,
+        help: "Each line above names a document and its link. `cargo xtask site` runs only this.",
     },
     Step {
         name: "lints",

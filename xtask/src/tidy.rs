@@ -9,6 +9,7 @@ mod kernel;
 mod layout;
 mod links;
 mod manifest;
+mod proofs;
 mod purity;
 mod requirement;
 mod source;
@@ -78,6 +79,7 @@ fn inspect(root: &Path) -> Result<(Vec<Finding>, requirement::Coverage), String>
         links::check(&tree),
         wording::check(&tree, &sources),
         manifest::check(&tree),
+        proofs::check(&tree, &sources),
         names,
     ]
     .concat();

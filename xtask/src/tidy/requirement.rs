@@ -67,6 +67,12 @@ enum Named {
     Unknown,
 }
 
+/// True for the whole name of a test that proves a requirement.
+pub(super) fn is_proof(name: &str) -> bool {
+    let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    is_word && matches!(requirement(name), Named::Known(..))
+}
+
 fn requirement(test: &str) -> Named {
     let mut pieces = test.split('_');
     let part = pieces.next().unwrap_or_default();

@@ -164,6 +164,11 @@ fn the_guide_is_true() {
 }
 
 #[test]
+fn b_27_the_first_five_minutes_are_typed() {
+    Reader::new(&[]).act_out("docs/five-minutes.md");
+}
+
+#[test]
 fn b_27_the_first_workflow_is_typed_step_by_step() {
     Reader::new(&[]).act_out("docs/first-workflow.md");
 }
