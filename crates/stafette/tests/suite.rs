@@ -102,6 +102,8 @@ mod secrets;
 mod silence;
 #[path = "suite/stages.rs"]
 mod stages;
+#[path = "suite/strangers.rs"]
+mod strangers;
 #[path = "suite/survivors.rs"]
 mod survivors;
 #[path = "suite/telemetry.rs"]
