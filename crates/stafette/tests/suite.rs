@@ -58,6 +58,8 @@ mod mcp;
 mod mcp_cli;
 #[path = "suite/mcp_kits.rs"]
 mod mcp_kits;
+#[path = "suite/mcp_rights.rs"]
+mod mcp_rights;
 #[path = "suite/mcp_stdio.rs"]
 mod mcp_stdio;
 #[path = "suite/messages.rs"]
