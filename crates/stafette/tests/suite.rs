@@ -70,6 +70,8 @@ mod newcomer;
 mod orders;
 #[path = "suite/orphans.rs"]
 mod orphans;
+#[path = "../../stafette-sandbox/tests/machine/parts.rs"]
+mod parts;
 #[path = "suite/page.rs"]
 mod page;
 #[path = "suite/people.rs"]
