@@ -79,6 +79,7 @@ fn inspect(root: &Path) -> Result<(Vec<Finding>, requirement::Coverage), String>
         wording::check(&tree, &sources),
         manifest::check(&tree),
         names,
+        requirement::check_documents(&tree, &sources),
     ]
     .concat();
     findings.sort();

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use crate::rights::session;
 use crate::web::{Response, Web};
 use crate::world::{World, program, repository, until_so};
 
@@ -121,14 +122,6 @@ fn offered(answer: &Value) -> BTreeSet<String> {
 fn offered_in(table: &Table, column: &str) -> BTreeSet<String> {
     let may = table.iter().filter(|(_, row)| row[column] == "yes");
     may.map(|(tool, _)| tool.clone()).collect()
-}
-
-/// The session of a browser that followed a launch link.
-fn session(web: &Web<'_>) -> String {
-    let link = web.post("/v1/launch", &json!({})).ok();
-    let key = link["url"].as_str().and_then(|link| link.split_once("#key=")).expect("a key").1;
-    let entered = web.plain("POST /v1/session", &[], &json!({ "key": key }).to_string()).ok();
-    entered["session"].as_str().expect("a session").to_owned()
 }
 
 /// A session of the protocol's older revisions, opened by whoever these headers show.
