@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::parts;
+use crate::sandbox::alerts;
 use crate::world::{World, program, until, until_so};
 
 /// Requests that are not an agent's: a name, a method with its path, and a body.
@@ -218,9 +219,7 @@ fn b_21_in_a_sandbox_an_agent_does_not_even_reach_the_persons_socket() {
         }
         nothing_succeeds(&world, true);
         let away = tries(&world).iter().filter(|(_, status, _)| *status == 0).count();
-        let log = world.run(&["log", "--json"]).ok().out;
-        let gaps = log.contains("SANDBOX_INCOMPLETE").then_some(log);
-        let whole = parts::is_whole(gaps.as_slice());
+        let whole = parts::is_whole(&alerts(&world));
         assert_eq!(away == 2 * (REQUESTS.len() + GIVERS.len()), whole, "{}", world.read("tried"));
     }
 }
