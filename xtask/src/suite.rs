@@ -5,6 +5,7 @@
 //! in the program. It is reported as clearly as a fault and has to be fixed like one, but it does
 //! not block an unrelated change. More than a few in one run are no chance.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
@@ -22,7 +23,10 @@ const QUIET: Duration = Duration::from_secs(1);
 
 /// Runs every test of the workspace.
 pub(crate) fn run(root: &Path) -> Result<(), String> {
-    let failed = match all(root).map_err(|error| format!("cargo cannot be followed: {error}"))? {
+    let (result, skipped) =
+        all(root).map_err(|error| format!("cargo cannot be followed: {error}"))?;
+    list(&skipped);
+    let failed = match result {
         SuiteResult::Good => return Ok(()),
         SuiteResult::Bad(failed) => failed,
     };
@@ -45,6 +49,14 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// Lists what this machine could not test: nobody shall take it for tested.
+fn list(skipped: &BTreeSet<String>) {
+    if !skipped.is_empty() {
+        eprintln!("\n=== not tested on this machine ===");
+        skipped.iter().for_each(|line| eprintln!("  {line}"));
+    }
+}
+
 /// The outcome of a run of tests.
 #[derive(PartialEq, Eq, Debug)]
 enum SuiteResult {
@@ -60,8 +72,8 @@ struct Failed {
     tests: Vec<String>,
 }
 
-/// Runs all tests with visible output.
-fn all(root: &Path) -> io::Result<SuiteResult> {
+/// Runs all tests with visible output; how they ended, and what was skipped.
+fn all(root: &Path) -> io::Result<(SuiteResult, BTreeSet<String>)> {
     let mut cargo = shell::cargo(root);
     cargo.args(["test", "--workspace", "--no-fail-fast"]).stdin(Stdio::null());
     let (said, hers) = io::pipe()?;
@@ -91,7 +103,8 @@ fn all(root: &Path) -> io::Result<SuiteResult> {
             },
         }
     };
-    Ok(if status.success() { SuiteResult::Good } else { SuiteResult::Bad(reader.failed) })
+    let result = if status.success() { SuiteResult::Good } else { SuiteResult::Bad(reader.failed) };
+    Ok((result, reader.skipped))
 }
 
 /// Reads the output of cargo and the tests.
@@ -100,13 +113,18 @@ struct Reader {
     /// The tests that failed in the running target.
     tests: Vec<String>,
     failed: Vec<Failed>,
+    /// The tests that said that this machine lacks what they need, each with what that is.
+    skipped: BTreeSet<String>,
 }
 
 impl Reader {
     fn read(&mut self, line: &str) {
         let test = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"));
         let target = line.split_once("to rerun pass `").and_then(|(_, rest)| rest.split_once('`'));
-        if let Some(test) = test {
+        // Tests that run by themselves have their name in front of what they say.
+        if let Some((_, skipped)) = line.split_once("SKIPPED ") {
+            self.skipped.insert(skipped.to_owned());
+        } else if let Some(test) = test {
             self.tests.push(test.to_owned());
         } else if let Some((target, _)) = target {
             let tests = std::mem::take(&mut self.tests);
@@ -118,6 +136,28 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_skipped_is_read_with_its_reason() {
+        let mut reader = Reader::default();
+        let lines = [
+            "test sandbox::b_08_one ... ok",
+            "SKIPPED sandbox::b_08_two: this machine lacks scope: signals: not enforced",
+            "test sandbox::b_08_two ... ok",
+            "test b_08_three ... SKIPPED b_08_three: mounts: not enforced",
+            "SKIPPED sandbox::b_08_two: this machine lacks scope: signals: not enforced",
+        ];
+        lines.iter().for_each(|line| reader.read(line));
+        assert!(reader.failed.is_empty() && reader.tests.is_empty());
+        let skipped: Vec<&str> = reader.skipped.iter().map(String::as_str).collect();
+        assert_eq!(
+            skipped,
+            [
+                "b_08_three: mounts: not enforced",
+                "sandbox::b_08_two: this machine lacks scope: signals: not enforced",
+            ]
+        );
+    }
 
     #[test]
     fn what_failed_is_read_with_where_it_is() {

@@ -263,10 +263,10 @@ pub(crate) async fn guard_socket(
     match guard.look(right, &request) {
         Ok(principal) => {
             // An agent at the socket of people keeps no place there.
-            let stays = guard.for_agents || principal.caller.agent().is_none();
+            let is_agent = principal.caller.agent().is_some();
             let stranger = request.extensions().get::<Stranger>();
-            if let Some(stranger) = stranger.filter(|_| stays) {
-                stranger.is_known();
+            if let Some(stranger) = stranger.filter(|_| guard.for_agents || !is_agent) {
+                stranger.is_known(is_agent);
             }
             request.extensions_mut().insert(principal);
             next.run(request).await
@@ -290,7 +290,7 @@ pub(crate) async fn guard(
         Ok(Some(principal)) => {
             let stranger = request.extensions().get::<Stranger>();
             if let Some(stranger) = stranger.filter(|_| principal.via != Via::Nobody) {
-                stranger.is_known();
+                stranger.is_known(principal.caller.agent().is_some());
             }
             hold(request).await.map(|request| (principal, request))
         }

@@ -58,6 +58,7 @@ pub(crate) async fn socket(listener: UnixListener, guard: LocalGuard, router: Ro
                         () = speak(stream, router, introduce) => {}
                         () = stranger.sent_away() => {}
                     }
+                    stranger.gone();
                 });
             }
         }
@@ -94,6 +95,7 @@ pub(crate) async fn port(listener: TcpListener, tls: Option<Tls>, router: Router
                         () = served => {}
                         () = stranger.sent_away() => {}
                     }
+                    stranger.gone();
                 });
             }
         }

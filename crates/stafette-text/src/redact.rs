@@ -148,7 +148,7 @@ impl Redactor {
                 Some(beside) => shape::is_named_secret(beside.as_bytes()),
                 None => shape::is_secret_name(name.as_bytes()),
             };
-            self.field(is_secret, field);
+            self.field(name, is_secret, field);
         }
         if fields.keys().any(|name| matches!(self.text(name), Cow::Owned(_))) {
             let old = std::mem::take(fields);
@@ -159,12 +159,15 @@ impl Redactor {
     }
 
     /// Redacts the value of a field, whose name can say that it is a secret.
-    fn field(&self, is_secret: bool, field: &mut Value) {
+    fn field(&self, name: &str, is_secret: bool, field: &mut Value) {
+        let is_one = |text: &[u8]| {
+            is_secret && shape::is_quoted_secret(text) || shape::is_password(name.as_bytes(), text)
+        };
         match field {
-            Value::String(text) if is_secret && shape::is_quoted_secret(text.as_bytes()) => {
-                *text = mark("assignment");
+            Value::String(text) if is_one(text.as_bytes()) => *text = mark("assignment"),
+            Value::Array(items) => {
+                items.iter_mut().for_each(|item| self.field(name, is_secret, item));
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.field(is_secret, item)),
             other => self.value(other),
         }
     }

@@ -225,6 +225,23 @@ pub(crate) async fn wait_until_gone(
     wait_until_down(project, client).await
 }
 
+/// The number of files that the daemon may have open, if its user may have that many: connections at
+/// its three doors (4,600), and as much again for runs.
+const FILES: u64 = 8192;
+
+/// Raises the limit for open files, which is 1,024 in most shells. Programs that agents start have the
+/// same limit.
+fn allow_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.map_or(FILES, |maximum| maximum.min(FILES));
+    if limit.current.is_some_and(|current| current < most)
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(most), ..limit })
+    {
+        tracing::debug!(%error, "the limit for open files stays");
+    }
+}
+
 /// Opens the daemon's log, for appending.
 pub(crate) fn log_file(state: &Path) -> Result<File, Failure> {
     let path = log_path(state);
@@ -278,6 +295,7 @@ impl Daemon {
         // Held until the process is gone: tasks that outlive this function still close their files.
         let lock = ManuallyDrop::new(ground::take(project).await?);
         let mut ground = Ground::new(project, &state, &lock);
+        allow_files();
         let redactor = Redactor::of_environment(std::env::vars());
         log::start(&log_path(&state), redactor.clone());
         clock::arm().map_err(|error| {

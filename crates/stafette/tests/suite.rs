@@ -58,6 +58,8 @@ mod mcp;
 mod mcp_cli;
 #[path = "suite/mcp_kits.rs"]
 mod mcp_kits;
+#[path = "suite/mcp_rights.rs"]
+mod mcp_rights;
 #[path = "suite/mcp_stdio.rs"]
 mod mcp_stdio;
 #[path = "suite/messages.rs"]
@@ -68,6 +70,8 @@ mod newcomer;
 mod orders;
 #[path = "suite/orphans.rs"]
 mod orphans;
+#[path = "../../stafette-sandbox/tests/machine/parts.rs"]
+mod parts;
 #[path = "suite/page.rs"]
 mod page;
 #[path = "suite/people.rs"]
@@ -102,6 +106,8 @@ mod secrets;
 mod silence;
 #[path = "suite/stages.rs"]
 mod stages;
+#[path = "suite/strangers.rs"]
+mod strangers;
 #[path = "suite/survivors.rs"]
 mod survivors;
 #[path = "suite/telemetry.rs"]

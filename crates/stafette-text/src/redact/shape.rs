@@ -620,7 +620,8 @@ fn assignment(before: &Before, window: &[u8]) -> Option<Match> {
                 .strip_suffix(b"\\")
                 .unwrap_or(&window[keep..keep + length]);
             let drop = if escape == 1 { Drop::While(Class::Bare) } else { Drop::Quoted(quote) };
-            is_quoted_secret(value).then_some(Match { kind: "assignment", keep, drop })
+            let fits = is_quoted_secret(value) || is_password(name, value);
+            fits.then_some(Match { kind: "assignment", keep, drop })
         }
         Some(_) if escape == 0 => {
             let rest = &window[start..];
@@ -631,8 +632,11 @@ fn assignment(before: &Before, window: &[u8]) -> Option<Match> {
                 after => matches!(after, Some(b'(' | b'[' | b'<' | b'{')),
             };
             let value = &rest[..length];
-            let fits =
-                if is_variable && start == 1 { is_plain_value(value) } else { is_mixed(value) };
+            let fits = match is_tight && start == 1 {
+                true if is_variable => is_plain_value(value),
+                true => is_mixed(value) || is_password(name, value),
+                false => is_mixed(value),
+            };
             (fits && !is_code).then_some(Match {
                 kind: "assignment",
                 keep: start,
@@ -648,6 +652,24 @@ pub(super) fn is_quoted_secret(value: &[u8]) -> bool {
     let is_marked = value.windows(MARK.len()).any(|part| part == MARK);
     let has_blank = value.iter().any(|byte| *byte <= b' ');
     !is_marked && !has_blank && is_mixed(value)
+}
+
+/// Suffixes of names whose value can be a word that somebody has chosen, as that of a token cannot.
+const PASSWORDS: [&[u8]; 4] = [b"password", b"passwd", b"passphrase", b"pwd"];
+
+/// Parts of words that name a password and are none, as in `password=password`, which is code.
+const NO_PASSWORDS: [&[u8]; 3] = [b"pass", b"pwd", b"secret"];
+
+/// True if a value of letters alone is the password that its name says it is. It must stand in quotes or
+/// right behind its `=`: after a colon and a blank stand types and words of a sentence.
+pub(super) fn is_password(name: &[u8], value: &[u8]) -> bool {
+    let name = name.to_ascii_lowercase();
+    let word = value.to_ascii_lowercase();
+    let has = |part: &&[u8]| word.windows(part.len()).any(|it| it == *part);
+    PASSWORDS.iter().any(|end| name.ends_with(end))
+        && (8..=64).contains(&value.len())
+        && value.iter().all(u8::is_ascii_alphabetic)
+        && !NO_PASSWORDS.iter().any(has)
 }
 
 /// True if a text names a secret, such as a variable does.

@@ -74,6 +74,14 @@ fn b_17_what_a_name_calls_a_secret_is_taken_out() {
         ("password: hunter2hunter2 # x", "password: [redacted:assignment] # x"),
         ("{\"api_key\": \"abc123def456\"}", "{\"api_key\": \"[redacted:assignment]\"}"),
         ("client-secret = 'q8w7e6r5t4'", "client-secret = '[redacted:assignment]'"),
+        ("password=swordfishes", "password=[redacted:assignment]"),
+        (
+            "mysql://x/?user=me&password=swordfishes&x=1",
+            "mysql://x/?user=me&password=[redacted:assignment]&x=1",
+        ),
+        ("db_passwd: \"SwordFishes\"", "db_passwd: \"[redacted:assignment]\""),
+        ("{\"passphrase\":\"swordfishes\"}", "{\"passphrase\":\"[redacted:assignment]\"}"),
+        ("login(password='swordfishes')", "login(password='[redacted:assignment]')"),
         ("DB_PASSWORD=correcthorse", "DB_PASSWORD=[redacted:assignment]"),
         ("export API_TOKEN=abcdefghij\n", "export API_TOKEN=[redacted:assignment]\n"),
         (
@@ -190,6 +198,23 @@ fn b_17_a_secret_beside_its_name_is_the_same_in_an_object_and_in_its_text() {
 }
 
 #[test]
+fn b_17_a_password_of_letters_is_the_same_in_an_object_and_in_its_text() {
+    for (name, value, is_secret) in [
+        ("password", "swordfishes", true),
+        ("db_passwd", "SwordFishes", true),
+        ("token", "swordfishes", false),
+        ("password", "newPassword", false),
+        ("password", "fishes", false),
+    ] {
+        let fields = json!({ name: value });
+        let mut as_object = fields.clone();
+        Redactor::new().value(&mut as_object);
+        assert_eq!(clean(&fields.to_string()), as_object.to_string());
+        assert_eq!(as_object != fields, is_secret, "{fields}");
+    }
+}
+
+#[test]
 fn b_17_what_only_looks_like_a_secret_stays() {
     for text in [
         "Vec<Token>fn next2(a)</",
@@ -210,6 +235,13 @@ fn b_17_what_only_looks_like_a_secret_stays() {
         "if token == expected_token1 {",
         "\"type\": \"password\", \"title\": \"Password\"",
         "\"password\": \"Enter your password\"",
+        "\"password\": \"PasswordInput\", \"pwd\": \"newPassword\"",
+        "connect(password=password, passwd=db_password)",
+        "password: required, passphrase: UnicodeString",
+        "password = mandatory; pwd: CFStringRef",
+        "token=abcdefghijk \"api_key\": \"abcdefghijk\"",
+        "password=short",
+        "password=fetchfromvault() password=settings.value",
         "max_tokens: 4096, input_tokens=123456, cache_read_input_tokens: 12345678",
         "API_KEY=$OPENAI_API_KEY",
         "API_KEY=${API_KEY}",

@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use crate::world::{World, program, until_so};
+use crate::parts;
+use crate::sandbox::alerts;
+use crate::world::{World, program, until, until_so};
 
 /// Requests that are not an agent's: a name, a method with its path, and a body.
 const REQUESTS: [(&str, &str, &str); 21] = [
@@ -209,14 +211,16 @@ fn b_21_in_a_sandbox_an_agent_does_not_even_reach_the_persons_socket() {
         let said = world.run(&["run", "x"]);
         // Its change waits for a person.
         assert_eq!(said.code, 3, "{said:?}");
-        if said.out.contains("sandbox of mallory is strict") {
+        let refused = said.out.contains("sandbox of mallory is strict").then_some(said.out);
+        if !parts::is_whole(refused.as_slice()) {
             // A system that cannot hold the whole policy runs nothing of it.
+            assert_eq!(world.read("tried"), "");
             continue;
         }
         nothing_succeeds(&world, true);
         let away = tries(&world).iter().filter(|(_, status, _)| *status == 0).count();
-        let gaps = world.run(&["log", "--json"]).ok().out.contains("SANDBOX_INCOMPLETE");
-        assert_eq!(away == 2 * (REQUESTS.len() + GIVERS.len()), !gaps, "{}", world.read("tried"));
+        let whole = parts::is_whole(&alerts(&world));
+        assert_eq!(away == 2 * (REQUESTS.len() + GIVERS.len()), whole, "{}", world.read("tried"));
     }
 }
 
@@ -288,12 +292,12 @@ could own-work sh -c 'echo x > own.txt'
 mv tried.new tried
 "#;
 
-#[test]
-fn b_21_a_sandboxed_agent_starts_no_run_and_ends_no_turn_by_files() {
+/// A boss who hands to an agent of the outside, and to one that tries what it can by files.
+fn by_files(sandbox: &str, script: &str) -> World {
     let world = World::new();
     world.write(
         "stafette.toml",
-        r#"
+        &r#"
 [workflow]
 name = "files"
 entry = "boss"
@@ -307,7 +311,7 @@ runner = "external"
 [agents.mallory]
 runner = "exec"
 result = "exit"
-sandbox = "strict"
+sandbox = "MODE"
 command = ["sh", "mallory.sh"]
 [[routes]]
 from = "boss"
@@ -319,21 +323,57 @@ to = "mallory"
 cooldown = 0
 [retries]
 max = 1
-"#,
+"#
+        .replace("MODE", sandbox),
     );
     let hands = |to: &str| {
         format!("'{}' emit HANDOFF '{{\"to\":\"{to}\",\"summary\":\"x\"}}'\n", program())
     };
     world.write("boss.sh", &format!("cat > /dev/null\n{}{}", hands("victim"), hands("mallory")));
-    world.write("mallory.sh", BY_FILES);
+    world.write("mallory.sh", script);
     world.write("own.json", "{\"request\":\"more of me\"}");
     world.run(&["trust", "--yes"]).ok();
     world.run(&["run", "--detach", "x"]).ok();
+    world
+}
+
+#[test]
+fn b_21_without_a_sandbox_a_file_of_an_agent_counts_as_its_persons_and_the_run_says_so() {
+    let drops = "cat > /dev/null; echo '{\"request\":\"more of me\"}' > more.tmp\n\
+                 mv more.tmp coord/handoffs/pending/more.json\n";
+    let world = by_files("off", drops);
+    // Nothing tells the file from one of the person: what it begins shows that it came by a file.
+    let begun = until("a run of its own", || {
+        let runs = world.run(&["status", "--json"]).ok().json();
+        let all = runs.as_array().expect("runs").clone();
+        all.into_iter().find(|run| run["request"] == "more of me")
+    });
+    let run = begun["run"].as_str().expect("a run");
+    let log = world.run(&["log", run, "--json"]).ok().out;
+    assert!(log.lines().next().is_some_and(|begin| begin.contains("\"by\":\"a file\"")), "{log}");
+    // That is no secret: whoever reads about the folder or about security is told.
+    for (page, words) in [
+        (
+            "docs/coordination.md",
+            "agents without a sandbox included, can write there and cannot be",
+        ),
+        ("SECURITY.md", "Without one, the files that it drops there count as its user's"),
+    ] {
+        let text = std::fs::read_to_string(crate::world::repository().join(page)).expect(page);
+        assert!(text.replace('\n', " ").replace("  ", " ").contains(words), "{words} in {page}");
+    }
+}
+
+#[test]
+fn b_21_a_sandboxed_agent_starts_no_run_and_ends_no_turn_by_files() {
+    let world = by_files("strict", BY_FILES);
     let log = || world.run(&["log", "--json"]).ok().out;
     let refused = || log().contains("sandbox of mallory is strict");
     until_so("it has tried", || !world.read("tried").is_empty() || refused());
-    if refused() {
+    let refused = refused().then(log);
+    if !parts::is_whole(refused.as_slice()) {
         // A system that cannot hold the whole policy runs nothing of it.
+        assert_eq!(world.read("tried"), "");
         return;
     }
     let tried = world.read("tried");

@@ -42,7 +42,6 @@ while read -r name method path body; do
 $(asks "${STAFETTE_SOCKET%agents.sock}daemon.sock" "$method" "$path" 'X-None: 1' "$body") \
 $(asks "$STAFETTE_SOCKET" "$method" "$path" 'X-None: 1' "$body")"
 done < asks > answers.new
-$S mcp < calls > tools
 mv answers.new answers
 "#;
 
@@ -65,8 +64,7 @@ impl Operation {
         let (interface, name) = (text("interface"), text("name"));
         let first = match interface.as_str() {
             "http" => text("route").replace("ANY", "GET").replace("{*path}", "tasks"),
-            "a2a" => "POST /a2a".to_owned(),
-            _ => "POST /mcp".to_owned(),
+            _ => "POST /a2a".to_owned(),
         };
         let first = first.replace("{question}", "ffffffff:h9").replace(['{', '}'], "");
         let body = match interface.as_str() {
@@ -123,47 +121,11 @@ fn by_socket(socket: &str, first: &str, body: &str) -> u16 {
 }
 
 /// The session of a browser that followed a launch link.
-fn session(web: &Web<'_>) -> String {
+pub(crate) fn session(web: &Web<'_>) -> String {
     let link = web.post("/v1/launch", &json!({})).ok();
     let key = link["url"].as_str().and_then(|link| link.split_once("#key=")).expect("a key").1;
     let entered = web.plain("POST /v1/session", &[], &json!({ "key": key }).to_string()).ok();
     entered["session"].as_str().expect("a session").to_owned()
-}
-
-/// What each tool said: true if it was refused.
-fn refused(answers: &str, tools: &[&Operation]) -> Vec<bool> {
-    let lines: Vec<Value> = answers.lines().filter_map(|l| serde_json::from_str(l).ok()).collect();
-    let of = |place: usize| {
-        let answer = lines.iter().find(|line| line["id"] == place + 10);
-        answer.unwrap_or_else(|| panic!("no {place} in {answers}")).to_string()
-    };
-    (0..tools.len()).map(|place| of(place).contains("may_not")).collect()
-}
-
-/// The tools that a caller was offered, of those that the table names.
-fn offered(answers: &str, tools: &[&Operation]) -> Vec<bool> {
-    let mut lines = answers.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let listed = lines.find(|line| line["id"] == 2).expect("a list");
-    let listed = listed["result"]["tools"].as_array().expect("tools").clone();
-    tools.iter().map(|tool| listed.iter().any(|it| it["name"] == *tool.name)).collect()
-}
-
-/// A conversation that lists the tools and calls every one, with arguments that none takes.
-fn calls(tools: &[&Operation]) -> String {
-    let hello = json!({
-        "protocolVersion": "2025-03-26", "capabilities": {},
-        "clientInfo": { "name": "test", "version": "1" },
-    });
-    let mut lines = vec![
-        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }),
-        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
-        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }),
-    ];
-    lines.extend(tools.iter().enumerate().map(|(place, tool)| {
-        let params = json!({ "name": tool.name, "arguments": { "?": 0 } });
-        json!({ "jsonrpc": "2.0", "id": place + 10, "method": "tools/call", "params": params })
-    }));
-    lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 #[test]
@@ -173,17 +135,13 @@ fn b_21_every_operation_answers_every_caller_as_the_table_says() {
     let all = operations(&world);
     assert!(all.len() > 120, "{}", all.len());
     let routed: Vec<&Operation> = all.iter().filter(|op| op.interface != "mcp").collect();
-    // Tools of a project without knowledge are not there.
-    let is_there = |tool: &&Operation| !tool.name.contains('.') && !tool.name.contains("history");
-    let tools: Vec<&Operation> =
-        all.iter().filter(|op| op.interface == "mcp").filter(is_there).collect();
+    // What each tool answers is in `mcp_rights.rs`.
     let mut asks = String::new();
     for op in &routed {
         asks.push_str(&format!("{} {} {}\n", op.name, op.first, op.body));
     }
     world.write("asks", &asks);
-    world.write("calls", &calls(&tools));
-    world.write("solo.sh", &format!("S='{}'\n{SOLO}", program()));
+    world.write("solo.sh", SOLO);
     world.run(&["trust", "--yes"]).ok();
     world.run(&["run", "x", "--detach"]).ok();
 
@@ -243,22 +201,13 @@ fn b_21_every_operation_answers_every_caller_as_the_table_says() {
         op.check("agent without its token", "nobody", status(3));
     }
 
-    // Tools: an assistant of the person, the agent in its turn.
-    let assistant = world.run_with(&["mcp"], calls(&tools).as_bytes(), &[]).ok().out;
-    for (column, said) in [("assistant", assistant), ("agent", world.read("tools"))] {
-        let heard = refused(&said, &tools).into_iter().zip(offered(&said, &tools));
-        for (tool, (refused, offered)) in tools.iter().zip(heard) {
-            assert_eq!(!refused, tool.may[column], "{column}: {}", tool.name);
-            assert_eq!(offered, tool.may[column], "{column} is offered {}", tool.name);
-        }
-    }
     assert_eq!(by_socket(&own, "POST /v1/stop", ODD), 200, "a person may stop it");
 }
 
 #[test]
 fn b_21_an_agent_takes_part_in_its_own_turn_and_in_no_others() {
     let world = World::workflow(TEAM);
-    world.write("solo.sh", &format!("S='{}'\n{SOLO}", program()));
+    world.write("solo.sh", SOLO);
     // Another run, whose agent has ended.
     world.run(&["trust", "--yes"]).ok();
     let first = world.run(&["run", "x", "--json"]).ok().json()["run"].clone();
@@ -275,7 +224,6 @@ fn b_21_an_agent_takes_part_in_its_own_turn_and_in_no_others() {
         "own-turns GET /v1/turns {}".to_owned(),
     ];
     world.write("asks", &asks.map(|ask| format!("{ask}\n")).concat());
-    world.write("calls", "");
     world.run(&["run", "y"]).ok();
     for line in world.read("answers").lines() {
         let said: Vec<&str> = line.split_whitespace().collect();

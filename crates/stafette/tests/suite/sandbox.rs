@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use crate::parts;
 use crate::world::{World, program, until_so};
 
 /// Tries everything that an agent must not do, one word for each thing that it could.
@@ -61,7 +62,7 @@ max = 1
 }
 
 /// Whether this system can hold a whole policy: what it cannot is told, and not hidden.
-fn alerts(world: &World) -> Vec<String> {
+pub(crate) fn alerts(world: &World) -> Vec<String> {
     let log = world.run(&["log", "--json"]).ok().lines();
     let told = log.iter().filter(|event| event["code"] == "SANDBOX_INCOMPLETE");
     told.map(|event| event["message"].as_str().unwrap_or_default().to_owned()).collect()
@@ -91,7 +92,7 @@ fn b_08_an_agent_in_its_sandbox_reaches_no_keys_hooks_or_settings_and_still_hand
         let world = world(runner, "auto", &script);
         world.run(&["run", "x"]).ok();
         let tried = world.read("tried.txt");
-        let gaps = alerts(&world);
+        let whole = parts::is_whole(&alerts(&world));
         for line in ["could write-work", "could write-temp"] {
             assert!(tried.contains(line), "{runner}: {line} in\n{tried}");
         }
@@ -113,9 +114,9 @@ fn b_08_an_agent_in_its_sandbox_reaches_no_keys_hooks_or_settings_and_still_hand
             "write-home",
         ] {
             // What the system cannot hold, it says.
-            assert!(held(word) || !gaps.is_empty(), "{runner}: {word} in\n{tried}");
+            assert!(held(word) || !whole, "{runner}: {word} in\n{tried}");
         }
-        assert_eq!(gaps.is_empty(), held("write-home") && held("write-hook"), "{gaps:?}\n{tried}");
+        assert_eq!(whole, held("write-home") && held("write-hook"), "{tried}");
     }
 }
 
@@ -188,7 +189,7 @@ fn b_08_an_agent_in_the_project_itself_replaces_nothing_that_steers_others() {
     world.run(&["run", "x"]).ok();
     assert_eq!(world.read("work.txt"), "done\n");
     assert!(!world.home().join("sprung").exists(), "our git obeys nothing that an agent wrote");
-    if alerts(&world).is_empty() {
+    if parts::is_whole(&alerts(&world)) {
         assert_eq!(world.read(".git/config"), before);
         assert_eq!(world.read("agent.sh"), SWAP);
         assert_eq!(world.read(".vscode/tasks.json"), "{}");
@@ -270,7 +271,7 @@ fn b_08_an_agent_in_its_worktree_changes_no_object_of_the_repository() {
     git(&["add", "."]);
     git(&["commit", "-qm", "first"]);
     let ran = world.run(&["run", "--foreground", "x", "--json"]);
-    if !alerts(&world).is_empty() {
+    if !parts::is_whole(&alerts(&world)) {
         return;
     }
     let view = ran.ok().json();
@@ -288,9 +289,12 @@ fn b_08_an_agent_in_its_worktree_changes_no_object_of_the_repository() {
 fn b_08_a_strict_sandbox_runs_all_or_nothing() {
     let world = world("exec", "strict", "cat >/dev/null; echo x > ran.txt");
     let said = world.run(&["run", "x"]);
-    match said.code {
-        0 => assert_eq!(alerts(&world), Vec::<String>::new()),
-        _ => {
+    let refused = (said.code != 0).then(|| said.out.clone());
+    match parts::is_whole(refused.as_slice()) {
+        true => {
+            assert_eq!((world.read("ran.txt").as_str(), alerts(&world)), ("x\n", Vec::new()));
+        }
+        false => {
             assert_eq!(said.code, 3, "{said:?}");
             assert!(said.out.contains("the sandbox of a is strict"), "{said:?}");
             assert!(said.out.contains("sandbox = \"auto\""), "{said:?}");
@@ -327,13 +331,14 @@ const OUTLIVES: &str = r#"
 
 #[test]
 fn b_21_nothing_of_a_sandboxed_agent_outlives_a_daemon_that_was_killed() {
+    // What is missing is told only when the agent has ended.
+    if !parts::offers_whole() {
+        return;
+    }
     let world = world("exec", "auto", OUTLIVES);
     let daemon = world.up(&[]).expect("a daemon");
     world.run(&["run", "--detach", "x"]).ok();
     until_so("it has left a process", || !world.read("begun").is_empty());
-    if !alerts(&world).is_empty() {
-        return;
-    }
     let killed = Command::new("kill").args(["-KILL", &daemon.to_string()]).status();
     assert!(killed.expect("kill").success());
     until_so("nothing works in the project", || !works_in(&world));

@@ -348,7 +348,13 @@ fn b_17_of_ten_thousand_planted_secrets_practically_none_reaches_a_file() {
     let way = |way: usize| planted.iter().skip(way).step_by(4).collect::<Vec<_>>();
     let shown: Vec<Planted> = way(0).into_iter().chain(way(1)).map(Planted::clone).collect();
     let file = aside.path().join("shown");
-    fs::write(&file, printed(&shown)).expect("written");
+    // What is no secret is kept: where it is found, a secret would have been found, too.
+    let control = ["printed", "requested", "valued", "keyed"].map(|way| Planted {
+        kind: way,
+        text: format!("nosecretatall{way}"),
+        core: format!("nosecretatall{way}"),
+    });
+    fs::write(&file, printed(&[&control[..1], &shown].concat())).expect("written");
     world.write(
         "worker.sh",
         &format!(
@@ -366,10 +372,12 @@ fn b_17_of_ten_thousand_planted_secrets_practically_none_reaches_a_file() {
     let injected: Vec<(&str, &str)> =
         names.iter().map(String::as_str).zip(injected.map(|secret| secret.core.as_str())).collect();
     let web = Web::up_with(&world, &injected);
-    let values: Vec<String> = way(3).iter().map(|secret| format!("so {}", secret.text)).collect();
+    let said = |secret: &&Planted| format!("so {}", secret.text);
+    let values: Vec<String> = [&control[3], &control[2]].iter().chain(&way(3)).map(said).collect();
     let keys: serde_json::Map<String, Value> =
         values.iter().step_by(2).map(|text| (text.clone(), Value::from(1))).collect();
-    let request: Vec<String> = way(2).iter().map(|secret| format!("use {}", secret.text)).collect();
+    let asked = |secret: &&Planted| format!("use {}", secret.text);
+    let request: Vec<String> = [&control[1]].iter().chain(&way(2)).map(asked).collect();
     let start = json!({
         "request": request.join("\n"),
         "inputs": { "values": values.iter().skip(1).step_by(2).collect::<Vec<_>>(), "keys": keys },
@@ -387,7 +395,10 @@ fn b_17_of_ten_thousand_planted_secrets_practically_none_reaches_a_file() {
     });
     world.run(&["report", &run, "-o", "report.html"]).ok();
     drop(web);
-    let mut leaked = leaked(world.home(), &planted);
+    let mut leaked = leaked(world.home(), &[planted, control.to_vec()].concat());
+    for way in ["printed", "requested", "valued", "keyed"] {
+        assert_eq!(leaked.remove(way), Some(1), "what is kept of it can be read here: {way}");
+    }
     assert_eq!(leaked.remove("injected"), None, "{leaked:?}");
     assert!(leaked.values().sum::<usize>() <= 49, "more than 0.5 % of 9,750: {leaked:?}");
 }

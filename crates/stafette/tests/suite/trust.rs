@@ -495,6 +495,19 @@ fn b_20_the_page_of_each_daemon_has_a_port_of_its_own() {
 }
 
 #[test]
+fn b_20_the_session_of_a_page_ends_with_its_daemon() {
+    let world = World::workflow(ECHO);
+    let web = Web::up(&world);
+    let page = format!("Authorization: Bearer {}", crate::rights::session(&web));
+    web.plain("GET /v1/runs", &[&page], "").ok();
+    world.run(&["token", "revoke", "test"]).ok();
+    drop(web);
+    let next = Web::up(&world);
+    next.get("/v1/runs").ok();
+    assert_eq!(next.plain("GET /v1/runs", &[&page], "").status, 401);
+}
+
+#[test]
 fn b_17_the_key_of_a_launch_link_is_in_no_file_that_is_kept() {
     let world = World::workflow(ECHO);
     let said = world.run_with(&["open", "--json"], b"", &[("RUST_LOG", "trace")]).ok();

@@ -1,6 +1,8 @@
 //! 10,000 secrets of 40 kinds, planted where agents and people put them.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -74,3 +76,49 @@ fn b_17_an_injected_value_is_found_in_each_of_its_forms() {
         assert_eq!(whole.count(), 0, "{kept}");
     }
 }
+
+/// The files below a folder with one of these endings, without those that are about secrets.
+fn texts(folder: &Path, all: &mut Vec<(PathBuf, String)>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let is = |part: &str| path.components().any(|it| it.as_os_str() == part);
+        let ends = |end: &str| path.extension().is_some_and(|it| it == end);
+        if path.is_dir() {
+            let is_passed_over = is("redact") || is("target") || is("node_modules") || is("tests");
+            if !is_passed_over {
+                texts(&path, all);
+            }
+        } else if ends("rs") || ends("md") || ends("toml") || ends("svelte") {
+            let text = fs::read_to_string(&path).expect("text");
+            all.push((path, text));
+        }
+    }
+}
+
+#[test]
+fn b_17_our_own_sources_and_documents_lose_next_to_nothing() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut all = Vec::new();
+    for folder in ["crates", "docs", "examples", "plugin", "xtask/src"] {
+        texts(&root.join(folder), &mut all);
+    }
+    let size: usize = all.iter().map(|(_, text)| text.len()).sum();
+    assert!(all.len() > 500 && size > 3_000_000, "{} files, {size} bytes", all.len());
+    let redactor = Redactor::new();
+    let lost: Vec<String> = all
+        .iter()
+        .filter(|(_, text)| !text.contains("[redacted:"))
+        .flat_map(|(path, text)| {
+            let clean = redactor.text(text).into_owned();
+            let lines = clean.lines().filter(|line| line.contains("[redacted:"));
+            lines.map(|line| format!("{}: {}", path.display(), line.trim())).collect::<Vec<_>>()
+        })
+        .collect();
+    let by_name = lost.iter().filter(|line| line.contains("[redacted:assignment]"));
+    assert_eq!(by_name.collect::<Vec<_>>(), Vec::<&String>::new());
+    assert!(lost.len() <= MOST_LOST, "{}:\n{}", lost.len(), lost.join("\n"));
+}
+
+/// How many lines may be taken for secrets: addresses with the password of an example, and an example of
+/// a signature's key. There are 12.
+const MOST_LOST: usize = 15;
