@@ -11,6 +11,7 @@ mod messages;
 mod phrase;
 mod powers;
 mod price;
+mod recommendation;
 mod reset;
 mod sight;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use mcp::{McpServer, McpSetup, config_file};
 pub(crate) use mcp::{knows_tools, lay, server, setup};
 pub use messages::asks_for_messages;
 pub use price::{Price, Rate};
+pub use recommendation::Recommendation;
 pub(crate) use reset::reset_value;
 pub use reset::{Wall, reset};
 pub use sight::{Sight, UNSEEN_FIX, sight, unseen};
@@ -399,8 +401,8 @@ pub struct Sandbox {
     /// The folders of its own state, which it may change: `~/…`, or `$NAME` for the value of a
     /// variable.
     pub state: Vec<String>,
-    /// True if the program was seen at work inside: `init` writes `sandbox = "auto"` for it.
-    pub proven: bool,
+    /// The permissions with which the program was seen at work inside, in all of its modes.
+    pub proven: Vec<PermissionLevel>,
 }
 
 /// The rules for reading a program's JSON.

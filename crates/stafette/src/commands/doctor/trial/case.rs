@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use stafette_agents::profile::Profile;
+use stafette_agents::profile::{Profile, Recommendation};
 use stafette_core::workflow::Runner;
 use stafette_fake_model::{Reply, Rule, Script};
 
@@ -88,7 +88,12 @@ impl TrialCase {
     }
 
     /// The project's workflow.
-    pub(super) fn workflow(self, profile: &Profile, runner: TrialRunner) -> String {
+    pub(super) fn workflow(
+        self,
+        profile: &Profile,
+        runner: TrialRunner,
+        settings: Recommendation,
+    ) -> String {
         let mut text =
             "[workflow]\nname = \"pair\"\nentry = \"builder\"\nworktrees = true\n".to_owned();
         if self == TrialCase::Frame {
@@ -98,8 +103,9 @@ impl TrialCase {
             let (runner, profile) = (runner.name(), &profile.name);
             let _ = write!(
                 text,
-                "\n[agents.{name}]\nrunner = \"{runner}\"\nprofile = \"{profile}\"\n\
-                 prompt = \"{prompt}\"\n"
+                "\n[agents.{name}]\nrunner = \"{runner}\"\nprofile = \"{profile}\"\n{}\
+                 prompt = \"{prompt}\"\n",
+                settings.lines()
             );
             if self == TrialCase::Hang {
                 let _ = writeln!(text, "stall = \"{STALL}s\"");
