@@ -168,6 +168,10 @@ pub struct Pty {
     /// Phrases on its screen that show that it takes input, `*` for any text in between.
     #[serde(default)]
     pub ready: Vec<String>,
+    /// True if it takes input only while it asks for pasted text in brackets: before, its screen may
+    /// look as if it did.
+    #[serde(default)]
+    pub brackets: bool,
     /// Phrases on its screen that show that it works.
     #[serde(default)]
     pub busy: Vec<String>,
@@ -190,9 +194,10 @@ pub struct Pty {
     /// The answers to its questions, where they are no menu.
     #[serde(default)]
     pub answers: Vec<DialogAnswer>,
-    /// The sign in front of its input: a text that still stands behind the last one was not taken.
+    /// The signs that it puts in front of its input, one at a time: a text that still stands behind the
+    /// last one was not taken.
     #[serde(default)]
-    pub composer: Option<char>,
+    pub composer: String,
     /// The columns and rows of its terminal; `None` for the default.
     #[serde(default)]
     pub size: Option<(u16, u16)>,
@@ -267,10 +272,10 @@ impl Pty {
 
     /// The row with its input; `None` if it shows none, or its profile does not know.
     pub(crate) fn input(&self, screen: &[String]) -> Option<String> {
-        let mark = self.composer?;
         let is_frame = |c: char| c.is_whitespace() || c == '│' || c == '┃';
+        let is_sign = |c: char| self.composer.contains(c);
         let inner = |row: &String| row.trim_matches(is_frame).to_owned();
-        screen.iter().rev().map(inner).find(|row| row.starts_with(mark))
+        screen.iter().rev().map(inner).find(|row| row.starts_with(is_sign))
     }
 
     /// True if this row of its screen shows an error that no further attempt helps.
@@ -463,6 +468,8 @@ pub struct Failures {
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Trial {
+    /// True if its model has no tools: the program edits and runs what it writes down.
+    pub is_toolless: bool,
     /// The environment variables to set.
     pub env: BTreeMap<String, String>,
     /// The files to write, by their paths in the home.

@@ -92,6 +92,7 @@ fn terminal(place: &str, pty: &Pty) -> Vec<Power> {
         dialogs,
         answers: _,
         composer: _,
+        brackets: _,
         size: _,
         ready_timeout: _,
         quiet: _,

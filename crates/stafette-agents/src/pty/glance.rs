@@ -47,7 +47,9 @@ impl Glance {
             Glance::Asks
         } else if mode.is_busy(&screen) {
             Glance::Busy
-        } else if mode.is_ready(&screen) == Some(false) {
+        } else if mode.is_ready(&screen) == Some(false)
+            || mode.brackets && !terminal.takes_brackets()
+        {
             Glance::Unready
         } else {
             Glance::Quiet

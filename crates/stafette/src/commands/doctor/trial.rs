@@ -192,10 +192,9 @@ impl Trial<'_> {
                 .because(&error)
                 .fix("free some space in /var/tmp, or keep the homes elsewhere with --keep")
         };
-        let model =
-            ModelServer::start(self.case.script(self.profile, self.runner)).map_err(|error| {
-                Failure::failed("Cannot start the model").because(&error).fix(AGAIN)
-            })?;
+        let model = ModelServer::start(self.case.script(self.profile)).map_err(|error| {
+            Failure::failed("Cannot start the model").because(&error).fix(AGAIN)
+        })?;
         let folder = tempfile::tempdir_in(temporary()).map_err(failed)?;
         let home = match keep {
             None => folder.path().to_owned(),
@@ -281,9 +280,17 @@ impl Trial<'_> {
     /// What is not as it has to be.
     fn problem(&self, outcome: &Outcome) -> Option<String> {
         match outcome {
-            Ok(findings) => self.case.missing(findings),
+            Ok(findings) => self.case.missing(findings, self.may_run()),
             Err(failure) => Some(format!("{}: {}", failure.what, failure.why)),
         }
+    }
+
+    /// True if it may run commands without a question.
+    fn may_run(&self) -> bool {
+        let denied = &self.profile.permissions.all.denies;
+        let is_denied =
+            self.runner == TrialRunner::Exec && denied.iter().any(|it| it == "commands");
+        self.settings.permissions == PermissionLevel::All && !is_denied
     }
 
     fn json(&self, outcome: &Outcome) -> Value {

@@ -48,7 +48,7 @@ impl TrialRunner {
 
 impl TrialCase {
     /// What the model says to an agent with this profile.
-    pub(super) fn script(self, profile: &Profile, runner: TrialRunner) -> Script {
+    pub(super) fn script(self, profile: &Profile) -> Script {
         let builder = || Rule::when(BUILDER);
         let before = match self {
             TrialCase::Handoff | TrialCase::Frame | TrialCase::Budget => None,
@@ -57,15 +57,16 @@ impl TrialCase {
             TrialCase::Overload => Some(builder().times(2).then(Reply::broken(529))),
             TrialCase::Key => Some(builder().then(Reply::broken(401))),
         };
-        // Without our tools an agent can only print frames, and may have no tools at all.
-        if profile.mcp.is_none() && runner != TrialRunner::Acp {
+        if profile.trial.is_toolless {
             return plain(before);
         }
+        // As its prompt says: by our tools, or a command, or a printed frame.
         let tool = |name: &str, signal: &str, input: Value| {
             let text = format!("<<<ODEI:{signal}:{input}>>>\n");
+            let command = format!("\"$STAFETTE_PROGRAM\" emit {signal} '{input}'");
             match self {
                 TrialCase::Frame => Reply::text(text),
-                _ => Reply::mcp("stafette", name, input).or_text(text),
+                _ => Reply::mcp("stafette", name, input).or_shell(command).or_text(text),
             }
         };
         let to_reviewer = json!({ "to": "reviewer", "summary": "See greeting.txt" });
@@ -126,8 +127,8 @@ impl TrialCase {
         }
     }
 
-    /// What is missing; `None` if all is as it has to be.
-    pub(super) fn missing(self, findings: &Findings) -> Option<String> {
+    /// What is missing of an agent that may run commands or not; `None` if all is as it has to be.
+    pub(super) fn missing(self, findings: &Findings, may_run: bool) -> Option<String> {
         let unless = |good: bool, what: &str| (!good).then(|| what.to_owned());
         let none_spent = || unless(findings.retries == 0, "attempts were spent");
         match self {
@@ -149,7 +150,10 @@ impl TrialCase {
                 unless(counted, "its tokens are not counted")
                     .or_else(|| unless(stops, "the budget did not stop it"))
             }
-            TrialCase::Handoff | TrialCase::Frame | TrialCase::Overload => None,
+            TrialCase::Handoff | TrialCase::Frame | TrialCase::Overload => {
+                unless(!may_run || findings.ran, "its command did not run")
+                    .or_else(|| unless(!may_run || findings.edited, "its edit was not found"))
+            }
         }
     }
 }
