@@ -265,11 +265,6 @@ impl Pty {
         phrase::any(&self.busy, screen)
     }
 
-    /// The question on its screen that needs no person.
-    pub(crate) fn dialog(&self, screen: &str) -> Option<&Dialog> {
-        self.dialogs.iter().find(|dialog| dialog.is_shown(screen))
-    }
-
     /// The row with its input; `None` if it shows none, or its profile does not know.
     pub(crate) fn input(&self, screen: &[String]) -> Option<String> {
         let is_frame = |c: char| c.is_whitespace() || c == '│' || c == '┃';
@@ -365,6 +360,8 @@ pub struct Level {
     pub env: BTreeMap<String, String>,
     /// The actions that it denies at this level with `exec`, without a word about it.
     pub denies: Vec<String>,
+    /// The questions in its terminal that need no person at this level, besides those at its start.
+    pub dialogs: Vec<Dialog>,
 }
 
 impl Level {
@@ -526,6 +523,13 @@ impl Profile {
     /// The path of its program, if it is installed.
     pub fn program(&self) -> Option<std::path::PathBuf> {
         on_path(&self.detect.program)
+    }
+
+    /// The question on its screen that needs no person at this level.
+    pub(crate) fn dialog(&self, level: PermissionLevel, screen: &str) -> Option<&Dialog> {
+        let always = self.pty.iter().flat_map(|pty| &pty.dialogs);
+        let mut all = always.chain(&self.permissions.of(level).dialogs);
+        all.find(|dialog| dialog.is_shown(screen))
     }
 
     /// Returns the used-up quota if a message reports one, with the time of its reset.

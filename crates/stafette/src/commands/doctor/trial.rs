@@ -192,9 +192,9 @@ impl Trial<'_> {
                 .because(&error)
                 .fix("free some space in /var/tmp, or keep the homes elsewhere with --keep")
         };
-        let model = ModelServer::start(self.case.script(self.profile)).map_err(|error| {
-            Failure::failed("Cannot start the model").because(&error).fix(AGAIN)
-        })?;
+        let model = ModelServer::start(self.case.script(self.profile, self.may_run())).map_err(
+            |error| Failure::failed("Cannot start the model").because(&error).fix(AGAIN),
+        )?;
         let folder = tempfile::tempdir_in(temporary()).map_err(failed)?;
         let home = match keep {
             None => folder.path().to_owned(),
@@ -280,7 +280,11 @@ impl Trial<'_> {
     /// What is not as it has to be.
     fn problem(&self, outcome: &Outcome) -> Option<String> {
         match outcome {
-            Ok(findings) => self.case.missing(findings, self.may_run()),
+            Ok(findings) => {
+                // A model without tools does not hear what became of a command.
+                let hears = self.may_run() && !self.profile.trial.is_toolless;
+                self.case.missing(findings, hears)
+            }
             Err(failure) => Some(format!("{}: {}", failure.what, failure.why)),
         }
     }

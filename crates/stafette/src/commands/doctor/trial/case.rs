@@ -48,7 +48,7 @@ impl TrialRunner {
 
 impl TrialCase {
     /// What the model says to an agent with this profile.
-    pub(super) fn script(self, profile: &Profile) -> Script {
+    pub(super) fn script(self, profile: &Profile, may_run: bool) -> Script {
         let builder = || Rule::when(BUILDER);
         let before = match self {
             TrialCase::Handoff | TrialCase::Frame | TrialCase::Budget => None,
@@ -58,7 +58,7 @@ impl TrialCase {
             TrialCase::Key => Some(builder().then(Reply::broken(401))),
         };
         if profile.trial.is_toolless {
-            return plain(before);
+            return plain(before, may_run && self != TrialCase::Frame);
         }
         // As its prompt says: by our tools, or a command, or a printed frame.
         let tool = |name: &str, signal: &str, input: Value| {
@@ -127,8 +127,9 @@ impl TrialCase {
         }
     }
 
-    /// What is missing of an agent that may run commands or not; `None` if all is as it has to be.
-    pub(super) fn missing(self, findings: &Findings, may_run: bool) -> Option<String> {
+    /// What is missing of an agent whose model `hears` what it did, or not; `None` if all is as it has
+    /// to be.
+    pub(super) fn missing(self, findings: &Findings, hears: bool) -> Option<String> {
         let unless = |good: bool, what: &str| (!good).then(|| what.to_owned());
         let none_spent = || unless(findings.retries == 0, "attempts were spent");
         match self {
@@ -151,27 +152,29 @@ impl TrialCase {
                     .or_else(|| unless(stops, "the budget did not stop it"))
             }
             TrialCase::Handoff | TrialCase::Frame | TrialCase::Overload => {
-                unless(!may_run || findings.ran, "its command did not run")
-                    .or_else(|| unless(!may_run || findings.edited, "its edit was not found"))
+                unless(!hears || findings.ran, "its command did not run")
+                    .or_else(|| unless(!hears || findings.edited, "its edit was not found"))
             }
         }
     }
 }
 
 /// The same work for an agent that edits and runs what its model writes down.
-fn plain(before: Option<Rule>) -> Script {
+fn plain(before: Option<Rule>, may_run: bool) -> Script {
+    let ending = |signal: &str, payload: &str| match may_run {
+        true => format!("\"$STAFETTE_PROGRAM\" emit {signal} '{payload}'\n```\n"),
+        false => format!("```\n\n<<<ODEI:{signal}:{payload}>>>\n"),
+    };
+    let to_reviewer = ending("HANDOFF", r#"{"to":"reviewer","summary":"See greeting.txt"}"#);
+    let good = ending("RESULT", r#"{"status":"resolved","summary":"The greeting is good"}"#);
     let message = Rule::when("").told("commit messages").then(Reply::text("feat: greet the user"));
     let script = before.into_iter().fold(Script::new(), Script::rule).rule(message);
     script
         .rule(Rule::when(BUILDER).then(Reply::text(format!(
             "greeting.txt\n```\n<<<<<<< SEARCH\n=======\n{GREETING}\n>>>>>>> REPLACE\n```\n\n\
-             ```bash\nsh ./check.sh\n```\n\n\
-             <<<ODEI:HANDOFF:{{\"to\":\"reviewer\",\"summary\":\"See greeting.txt\"}}>>>\n"
+             ```bash\nsh ./check.sh\n{to_reviewer}"
         ))))
-        .rule(Rule::when(REVIEWER).then(Reply::text(
-            "```bash\ncat greeting.txt\n```\n\n\
-             <<<ODEI:RESULT:{\"status\":\"resolved\",\"summary\":\"The greeting is good\"}>>>\n",
-        )))
+        .rule(Rule::when(REVIEWER).then(Reply::text(format!("```bash\ncat greeting.txt\n{good}"))))
 }
 
 fn now() -> u64 {
