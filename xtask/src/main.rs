@@ -20,7 +20,7 @@ Chores of the workspace:
   cargo xtask tidy          only the rules about the source itself
   cargo xtask agents        the first contact with every real agent, as a table
                             [--only claude,codex] [--runner exec,pty,acp] [--limit SECONDS]
-                            [--keep FOLDER]
+                            [--case handoff,kill] [--permissions edits] [--keep FOLDER]
 ";
 
 fn main() -> ExitCode {
