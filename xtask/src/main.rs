@@ -27,7 +27,7 @@ Chores of the workspace:
   cargo xtask pictures      the pictures of the documents anew, which needs npm and Chromium
   cargo xtask agents        the first contact with every real agent, as a table
                             [--only claude,codex] [--runner exec,pty,acp] [--limit SECONDS]
-                            [--keep FOLDER]
+                            [--case handoff,kill] [--permissions edits] [--keep FOLDER]
 ";
 
 fn main() -> ExitCode {

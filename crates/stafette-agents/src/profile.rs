@@ -11,6 +11,7 @@ mod messages;
 mod phrase;
 mod powers;
 mod price;
+mod recommendation;
 mod reset;
 mod sight;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use mcp::{McpServer, McpSetup, config_file};
 pub(crate) use mcp::{knows_tools, lay, server, setup};
 pub use messages::asks_for_messages;
 pub use price::{Price, Rate};
+pub use recommendation::Recommendation;
 pub(crate) use reset::reset_value;
 pub use reset::{Wall, reset};
 pub use sight::{Sight, UNSEEN_FIX, sight, unseen};
@@ -166,6 +168,10 @@ pub struct Pty {
     /// Phrases on its screen that show that it takes input, `*` for any text in between.
     #[serde(default)]
     pub ready: Vec<String>,
+    /// True if it takes input only while it asks for pasted text in brackets: before, its screen may
+    /// look as if it did.
+    #[serde(default)]
+    pub brackets: bool,
     /// Phrases on its screen that show that it works.
     #[serde(default)]
     pub busy: Vec<String>,
@@ -188,9 +194,10 @@ pub struct Pty {
     /// The answers to its questions, where they are no menu.
     #[serde(default)]
     pub answers: Vec<DialogAnswer>,
-    /// The sign in front of its input: a text that still stands behind the last one was not taken.
+    /// The signs that it puts in front of its input, one at a time: a text that still stands behind the
+    /// last one was not taken.
     #[serde(default)]
-    pub composer: Option<char>,
+    pub composer: String,
     /// The columns and rows of its terminal; `None` for the default.
     #[serde(default)]
     pub size: Option<(u16, u16)>,
@@ -258,17 +265,12 @@ impl Pty {
         phrase::any(&self.busy, screen)
     }
 
-    /// The question on its screen that needs no person.
-    pub(crate) fn dialog(&self, screen: &str) -> Option<&Dialog> {
-        self.dialogs.iter().find(|dialog| dialog.is_shown(screen))
-    }
-
     /// The row with its input; `None` if it shows none, or its profile does not know.
     pub(crate) fn input(&self, screen: &[String]) -> Option<String> {
-        let mark = self.composer?;
         let is_frame = |c: char| c.is_whitespace() || c == '│' || c == '┃';
+        let is_sign = |c: char| self.composer.contains(c);
         let inner = |row: &String| row.trim_matches(is_frame).to_owned();
-        screen.iter().rev().map(inner).find(|row| row.starts_with(mark))
+        screen.iter().rev().map(inner).find(|row| row.starts_with(is_sign))
     }
 
     /// True if this row of its screen shows an error that no further attempt helps.
@@ -358,6 +360,8 @@ pub struct Level {
     pub env: BTreeMap<String, String>,
     /// The actions that it denies at this level with `exec`, without a word about it.
     pub denies: Vec<String>,
+    /// The questions in its terminal that need no person at this level, besides those at its start.
+    pub dialogs: Vec<Dialog>,
 }
 
 impl Level {
@@ -399,8 +403,8 @@ pub struct Sandbox {
     /// The folders of its own state, which it may change: `~/…`, or `$NAME` for the value of a
     /// variable.
     pub state: Vec<String>,
-    /// True if the program was seen at work inside: `init` writes `sandbox = "auto"` for it.
-    pub proven: bool,
+    /// The permissions with which the program was seen at work inside, in all of its modes.
+    pub proven: Vec<PermissionLevel>,
 }
 
 /// The rules for reading a program's JSON.
@@ -461,6 +465,8 @@ pub struct Failures {
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Trial {
+    /// True if its model has no tools: the program edits and runs what it writes down.
+    pub is_toolless: bool,
     /// The environment variables to set.
     pub env: BTreeMap<String, String>,
     /// The files to write, by their paths in the home.
@@ -517,6 +523,13 @@ impl Profile {
     /// The path of its program, if it is installed.
     pub fn program(&self) -> Option<std::path::PathBuf> {
         on_path(&self.detect.program)
+    }
+
+    /// The question on its screen that needs no person at this level.
+    pub(crate) fn dialog(&self, level: PermissionLevel, screen: &str) -> Option<&Dialog> {
+        let always = self.pty.iter().flat_map(|pty| &pty.dialogs);
+        let mut all = always.chain(&self.permissions.of(level).dialogs);
+        all.find(|dialog| dialog.is_shown(screen))
     }
 
     /// Returns the used-up quota if a message reports one, with the time of its reset.

@@ -181,12 +181,7 @@ fn ending(job: &Job) -> String {
     let council = stafette_core::team::council::is_turn(&job.order.constraints);
     match job.agent.result {
         ResultFormat::Frames => {
-            let _ = writeln!(
-                text,
-                "Signals are lines of the form <<<{}:TYPE:PAYLOAD>>>, in plain output, outside of \
-                 Markdown. TYPE and PAYLOAD are one of:",
-                job.frame_word
-            );
+            let _ = writeln!(text, "A signal is {}. TYPE and PAYLOAD are one of:", signal(job));
             text.push_str(
                 "- HANDOFF and {\"to\": NAME, \"summary\": TEXT, …}: pass the work on; further fields \
                  are handed along\n\
@@ -220,6 +215,21 @@ fn ending(job: &Job) -> String {
         );
     }
     text
+}
+
+/// The form of a signal.
+fn signal(job: &Job) -> String {
+    let line = format!(
+        "a line of the form <<<{}:TYPE:PAYLOAD>>>, in plain output, outside of Markdown",
+        job.frame_word
+    );
+    // What is only printed may be somebody else's words, so that a person has to say yes to it.
+    let command =
+        "the command `\"$STAFETTE_PROGRAM\" emit TYPE 'PAYLOAD'`, or, where you can run none";
+    match job.token() {
+        Some(_) => format!("{command}, {line}"),
+        None => line,
+    }
 }
 
 #[cfg(test)]

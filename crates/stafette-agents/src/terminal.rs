@@ -565,6 +565,11 @@ impl Terminal {
         facts.worked = Some(facts.status.life);
     }
 
+    /// True if its program asks for pasted text in brackets.
+    pub(crate) fn takes_brackets(&self) -> bool {
+        self.board.facts().view.modes.bracketed_paste()
+    }
+
     /// True if its program has taken no order in since its start.
     pub(crate) fn is_fresh(&self) -> bool {
         let facts = self.board.facts();

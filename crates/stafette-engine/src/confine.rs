@@ -7,6 +7,7 @@
 //! what steers git, agents and other programs of the user cannot be changed.
 
 use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -186,6 +187,37 @@ pub(crate) fn leave(settings: &Settings, run: RunId) {
     }
 }
 
+/// The longest first line of a script, in bytes.
+const FIRST_LINE: u64 = 512;
+
+/// What the interpreter of a script is made of, wherever it is installed: Node.js and Python are often
+/// not the system's.
+fn interpreter(program: &Path, home: &Path) -> Vec<PathBuf> {
+    let Some(found) = named_first(program) else { return Vec::new() };
+    let real = found.canonicalize().unwrap_or_else(|_| found.clone());
+    let installed = |program: &Path| {
+        let bin = program.parent().filter(|folder| folder.ends_with("bin"));
+        let prefix = bin.and_then(Path::parent).filter(|prefix| !home.starts_with(prefix));
+        let parts = |prefix: &Path| ["bin", "lib", "lib64", "pyvenv.cfg"].map(|it| prefix.join(it));
+        prefix.map(parts).into_iter().flatten().collect::<Vec<_>>()
+    };
+    [installed(&found), installed(&real), vec![found, real]].concat()
+}
+
+/// The interpreter that the first line of a script names, by its path or for `env` to find.
+fn named_first(program: &Path) -> Option<PathBuf> {
+    let mut line = Vec::new();
+    let file = std::fs::File::open(program).ok()?;
+    BufReader::new(file.take(FIRST_LINE)).read_until(b'\n', &mut line).ok()?;
+    let line = String::from_utf8(line).ok()?;
+    let mut words = line.strip_prefix("#!")?.split_whitespace();
+    let first = words.next()?;
+    match Path::new(first).file_name()? == "env" {
+        true => on_path(words.find(|word| !word.starts_with('-') && !word.contains('='))?),
+        false => on_path(first),
+    }
+}
+
 fn home() -> PathBuf {
     // Without a home folder there is nothing in it to hide.
     std::env::var_os("HOME").map_or_else(|| PathBuf::from("/nonexistent"), PathBuf::from)
@@ -235,6 +267,7 @@ fn programs(settings: &Settings, job: &Job, home: &Path) -> Vec<PathBuf> {
             // A program of npm needs the packages that were installed with it.
             let packages = program.ancestors().filter(|folder| folder.ends_with("node_modules"));
             places.extend(packages.last().map(Path::to_owned));
+            places.extend(interpreter(&program, home));
             places.push(program);
         }
     }

@@ -97,8 +97,7 @@ impl Rule {
 
     /// Returns the answer to a request. Like any model, it leaves out what it has no tool for.
     pub(super) fn reply(&self, ask: &Ask) -> Option<&Reply> {
-        let is_possible =
-            |reply: &&Reply| reply.otherwise.is_some() || toolbox::has(&reply.act, ask);
+        let is_possible = |reply: &&Reply| reply.acts().any(|act| toolbox::has(act, ask));
         let mut possible = self.replies.iter().filter(is_possible);
         possible.nth(ask.step).or(self.replies.last())
     }
@@ -110,8 +109,8 @@ pub struct Reply {
     pub(super) act: Act,
     pub(super) usage: Usage,
     pub(super) pause: Duration,
-    /// The act instead where the tool is not offered.
-    otherwise: Option<Act>,
+    /// The acts instead where the tool is not offered: the first that is possible.
+    otherwise: Vec<Act>,
 }
 
 /// The action of an answer.
@@ -160,8 +159,13 @@ impl Default for Usage {
 }
 
 impl Reply {
+    /// Its act, and those that may take its place.
+    fn acts(&self) -> impl Iterator<Item = &Act> {
+        std::iter::once(&self.act).chain(&self.otherwise)
+    }
+
     fn new(act: Act) -> Self {
-        Reply { act, usage: Usage::default(), pause: Duration::ZERO, otherwise: None }
+        Reply { act, usage: Usage::default(), pause: Duration::ZERO, otherwise: Vec::new() }
     }
 
     /// Answers with text, streamed a few characters at a time. Ends the turn.
@@ -198,7 +202,14 @@ impl Reply {
     /// Says this text instead where the tool is not offered.
     #[must_use]
     pub fn or_text(mut self, text: impl Into<String>) -> Self {
-        self.otherwise = Some(Act::Text(text.into()));
+        self.otherwise.push(Act::Text(text.into()));
+        self
+    }
+
+    /// Runs this shell command with the agent's own tool where the tool is not offered.
+    #[must_use]
+    pub fn or_shell(mut self, command: impl Into<String>) -> Self {
+        self.otherwise.push(Act::Shell(command.into()));
         self
     }
 
@@ -206,14 +217,16 @@ impl Reply {
     /// [`Reply::write`].
     #[must_use]
     pub fn or_read(mut self, path: impl Into<String>) -> Self {
-        self.otherwise = Some(Act::Read { path: path.into() });
+        self.otherwise.push(Act::Read { path: path.into() });
         self
     }
 
     /// Returns the answer that the offered tools allow.
     pub(super) fn with_tools(mut self, ask: &Ask) -> Self {
-        if let Some(act) = self.otherwise.take_if(|_| !toolbox::has(&self.act, ask)) {
-            self.act = act;
+        if !toolbox::has(&self.act, ask)
+            && let Some(place) = self.otherwise.iter().position(|act| toolbox::has(act, ask))
+        {
+            self.act = self.otherwise.swap_remove(place);
         }
         self
     }

@@ -71,6 +71,13 @@ impl Report {
     pub fn is_whole(&self) -> bool {
         self.parts().iter().all(|(_, part)| part.is_whole())
     }
+
+    /// The parts that are not enforced as a whole, each with its reason; empty if there are none.
+    pub fn gaps(&self) -> String {
+        let parts = self.parts();
+        let gaps = parts.iter().filter(|(_, part)| !part.is_whole());
+        gaps.map(|(name, part)| format!("{name} {part}")).collect::<Vec<_>>().join(", ")
+    }
 }
 
 impl fmt::Display for Report {

@@ -65,8 +65,8 @@ pub fn command(
     Ok(command)
 }
 
-/// Tries an agent in one mode, which needs nothing but `home`; returns the trials as `--json` prints
-/// them.
+/// Tries an agent in one mode, which needs nothing but `home`, with these further `words` of the
+/// command; returns the trials as `--json` prints them.
 ///
 /// # Errors
 ///
@@ -76,10 +76,10 @@ pub fn trials(
     home: &Path,
     agent: Agent,
     runner: &str,
-    cases: &str,
+    words: &[&str],
 ) -> Result<Vec<Value>, TrialError> {
     let mut command = command(stafette, home, &[agent], runner == "acp")?;
-    command.args(["--json", "--only", agent.name(), "--runner", runner, "--case", cases]);
+    command.args(["--json", "--only", agent.name(), "--runner", runner]).args(words);
     let output = command.output()?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();

@@ -15,7 +15,7 @@ use clap_complete::Shell;
 
 pub(crate) use changes::{Apply, Changes, ChangesCommand, Diff, Pr, SelfUpdate, Undo};
 pub(crate) use cost::{Cost, CostBy};
-pub(crate) use doctor::{Doctor, TrialCase, TrialRunner};
+pub(crate) use doctor::{Doctor, TrialCase, TrialPermissions, TrialRunner};
 pub(crate) use knowledge::*;
 pub(crate) use locks::{Lock, LockAction, LockCheck, LockHook, Unlock};
 pub(crate) use terminals::{Attach, Replay, Restart, Send};

@@ -59,9 +59,10 @@ impl Profile {
         if let Some(Messages { arguments }) = messages {
             found.push(command(place, "messages", &[arguments]));
         }
-        for (key, Level { arguments, env, denies: _ }) in
+        for (key, Level { arguments, env, denies: _, dialogs }) in
             [("ask", ask), ("edits", edits), ("all", all)]
         {
+            found.extend(answered(place, &format!("permissions.{key}.dialogs"), dialogs));
             found.push(command(place, &format!("permissions.{key}"), &[arguments]));
             found.extend(variables(place, &format!("permissions.{key}.env"), env));
         }
@@ -92,6 +93,7 @@ fn terminal(place: &str, pty: &Pty) -> Vec<Power> {
         dialogs,
         answers: _,
         composer: _,
+        brackets: _,
         size: _,
         ready_timeout: _,
         quiet: _,
@@ -102,16 +104,20 @@ fn terminal(place: &str, pty: &Pty) -> Vec<Power> {
     let parts = [("pty", words), ("pty.begin", begin), ("pty.resume", resume)];
     let commands = parts.into_iter().map(|(key, words)| command(place, key, &[words]));
     let mut found: Vec<Power> = commands.chain(variables(place, "pty.env", env)).collect();
-    let place_of = || format!("{place} pty.dialogs");
-    found.extend(dialogs.iter().map(|Dialog { shows, choose }| {
-        let answer = choose.as_deref().unwrap_or("Enter");
-        Power::instruction(place_of(), &format!("{}: {answer}", shows.join(", ")))
-    }));
+    found.extend(answered(place, "pty.dialogs", dialogs));
     if let Some(Sessions { folders, id: _, place: _ }) = sessions {
         let place = format!("{place} pty.sessions");
         found.extend(folders.iter().map(|path| Power::path(place.clone(), path)));
     }
     found
+}
+
+fn answered(place: &str, key: &str, dialogs: &[Dialog]) -> Vec<Power> {
+    let power = |Dialog { shows, choose }: &Dialog| {
+        let answer = choose.as_deref().unwrap_or("Enter");
+        Power::instruction(format!("{place} {key}"), &format!("{}: {answer}", shows.join(", ")))
+    };
+    dialogs.iter().map(power).collect()
 }
 
 fn command(place: &str, key: &str, parts: &[&[String]]) -> Power {

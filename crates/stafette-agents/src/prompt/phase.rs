@@ -4,6 +4,7 @@ use stafette_core::Offer;
 use stafette_core::wire::phase::{Phase, PhaseRequest, asked};
 use stafette_core::workflow::ResultFormat;
 
+use super::signal;
 use crate::{Job, profile};
 
 /// The request for a phase, as its document; `None` when the offer is none.
@@ -14,12 +15,12 @@ pub(super) fn request(offer: &Offer) -> Option<String> {
 
 /// The format of a phase's answer; `None` when the offer is none.
 pub(super) fn ending(job: &Job) -> Option<String> {
-    let (phase, word) = (asked(&job.order.offer)?, &job.frame_word);
+    let phase = asked(&job.order.offer)?;
     let tools = profile::knows_tools(job);
     let way = match job.agent.result {
         ResultFormat::Frames | ResultFormat::Exit => format!(
-            "End with one line of the form <<<{word}:TYPE:PAYLOAD>>>, in plain output, outside of \
-             Markdown. TYPE is RESULT, and PAYLOAD is this document, on one line:"
+            "End with a signal: {}. TYPE is RESULT, and PAYLOAD is this document, on one line:",
+            signal(job)
         ),
         ResultFormat::Json => "End your output with this document and nothing after it:".to_owned(),
     };

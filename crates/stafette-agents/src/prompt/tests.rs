@@ -93,6 +93,16 @@ fn s5_06_a_prompt_says_who_what_why_with_what_and_how_to_end() {
 }
 
 #[test]
+fn b_13_an_agent_is_told_of_the_signals_that_need_no_yes() {
+    let mut job = job();
+    assert!(!text(&job).contains("emit TYPE"), "it could not sign them");
+    job.given = vec![("STAFETTE_TOKEN".to_owned(), "t".to_owned())];
+    let text = text(&job);
+    assert!(text.contains("`\"$STAFETTE_PROGRAM\" emit TYPE 'PAYLOAD'`"), "{text}");
+    assert!(text.contains("<<<ODEI:TYPE:PAYLOAD>>>"), "{text}");
+}
+
+#[test]
 fn s2_06_a_persons_reply_is_told_from_what_an_agent_named_so() {
     let (gave, along) = ("A person gave: answer.", "`answer` came with the work");
     let mut job = job();

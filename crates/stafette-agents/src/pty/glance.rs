@@ -32,14 +32,15 @@ impl Glance {
     /// by its profile: later its screen shows what the agent has written, and that can look like a
     /// dialog. In the line of the cursor it cannot.
     pub(super) fn at(job: &Job, terminal: &Terminal, fresh: bool) -> Self {
-        let mode = job.profile.as_ref().and_then(|profile| profile.pty.as_ref());
-        let Some(mode) = mode else {
+        let Some((profile, mode)) =
+            job.profile.as_ref().and_then(|it| Some((it, it.pty.as_ref()?)))
+        else {
             return Glance::Quiet;
         };
         // Blanks at the end of a line are not kept, but a prompt ends with one.
         let screen = terminal.text().join(" \n") + " ";
         let asked = asked(mode, terminal);
-        let shows_dialog = mode.dialog(&asked).is_some();
+        let shows_dialog = profile.dialog(job.agent.permissions, &asked).is_some();
         let has_menu = || Menu::read(&terminal.text()).is_some();
         if shows_dialog && (fresh || mode.asks_at_cursor) {
             Glance::Dialog
@@ -47,7 +48,9 @@ impl Glance {
             Glance::Asks
         } else if mode.is_busy(&screen) {
             Glance::Busy
-        } else if mode.is_ready(&screen) == Some(false) {
+        } else if mode.is_ready(&screen) == Some(false)
+            || mode.brackets && !terminal.takes_brackets()
+        {
             Glance::Unready
         } else {
             Glance::Quiet

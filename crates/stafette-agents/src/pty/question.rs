@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 use super::glance::{self, Glance};
 use super::menu::Menu;
 use super::turn::Turn;
-use crate::profile::{Press, Pty};
+use crate::profile::Press;
 use crate::{Reply, Signal};
 
 /// The keys that a person can press where neither a menu nor the profile says more.
@@ -78,9 +78,11 @@ impl Turn<'_> {
     /// answer does not help.
     pub(super) async fn answer_dialog(&mut self) -> bool {
         let screen = self.terminal.text().join(" \n");
-        let mode = self.job.profile.as_ref().and_then(|profile| profile.pty.as_ref());
-        let shown = |mode: &'_ Pty| glance::asked(mode, self.terminal);
-        let Some(dialog) = mode.and_then(|mode| mode.dialog(&shown(mode))) else { return false };
+        let dialog = self.job.profile.as_ref().and_then(|profile| {
+            let shown = glance::asked(profile.pty.as_ref()?, self.terminal);
+            profile.dialog(self.job.agent.permissions, &shown)
+        });
+        let Some(dialog) = dialog else { return false };
         if self.dialogs >= DIALOGS {
             return false;
         }

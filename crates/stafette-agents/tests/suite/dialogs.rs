@@ -282,3 +282,20 @@ async fn b_06_a_prompt_whose_composer_is_only_hidden_is_not_ingested() {
                   printf '\\033[H\\033[2J$ [Pasted text]'; enter; touch taken; finish taken";
     taken_before_ingested(script).await;
 }
+
+#[tokio::test]
+async fn b_06_a_composer_that_takes_nothing_yet_is_given_nothing() {
+    let world = World::new();
+    let terminals = terminals();
+    // What is typed before it asks for brackets, it throws away.
+    let script = "stty raw -echo; printf '$ what next?'; sleep 1.5; stty -icanon min 0 time 0; \
+                  early=$(dd bs=4096 count=1 2>/dev/null); stty -icanon min 1; \
+                  compose; enter; finish \"early: ${#early}\"";
+    let mut job = job(&world, script);
+    let mode = job.profile.as_mut().and_then(|profile| profile.pty.as_mut());
+    mode.expect("a mode").brackets = true;
+    job.ready_timeout = Some(Duration::from_secs(600));
+    let mut session = start_in(job, &terminals);
+    assert_eq!(finished(&mut session).await.response.summary, "early: 0");
+    terminals.end_all().await;
+}

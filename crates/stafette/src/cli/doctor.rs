@@ -19,6 +19,10 @@ pub(crate) struct Doctor {
     /// What to try.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "handoff", requires = "trial")]
     pub(crate) case: Vec<TrialCase>,
+    /// Try with these permissions instead of those that `stafette init` would write here; outside of
+    /// the sandbox, unless everything is allowed.
+    #[arg(long, value_enum, value_name = "LEVEL", requires = "trial")]
+    pub(crate) permissions: Option<TrialPermissions>,
     /// The time limit of each trial, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 180, requires = "trial")]
     pub(crate) limit: u64,
@@ -47,6 +51,17 @@ impl TrialRunner {
             TrialRunner::Acp => "acp",
         }
     }
+}
+
+/// What an agent may do without asking.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum TrialPermissions {
+    /// reading
+    Ask,
+    /// changing files, too
+    Edits,
+    /// everything, in the sandbox
+    All,
 }
 
 /// What an agent has to cope with.

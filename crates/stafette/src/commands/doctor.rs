@@ -144,7 +144,8 @@ fn sandbox() -> Finding {
     Finding { name, good, needed: false, said, fix: fix.to_owned() }
 }
 
-fn try_sandbox() -> Result<stafette_sandbox::Report, String> {
+/// What a whole sandbox holds on this system, by a trial.
+pub(super) fn try_sandbox() -> Result<stafette_sandbox::Report, String> {
     let program = crate::daemon::program().map_err(|failure| failure.what)?;
     let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
     let launcher = [program.into(), "sandboxed".into()];

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use similar::TextDiff;
-use stafette_agents::profile::{Library, Profile};
+use stafette_agents::profile::{Library, Profile, Recommendation};
 use stafette_core::command;
 
-use super::Context;
+use super::{Context, doctor};
 use crate::cli::{self, Template};
 use crate::exit::{Exit, Failure};
 use crate::project::{LARGEST, Project, WORKFLOW, is_repository};
@@ -63,13 +63,19 @@ pub(crate) fn create(context: &Context, arguments: &cli::Init) -> Result<Option<
             .fix("add --template pair, or leave --scripted out"));
     }
     let library = Library::of(Some(&root));
+    // It is tried, where it matters.
+    let sandbox = match arguments.scripted {
+        true => Ok(String::new()),
+        false => doctor::try_sandbox().map(|report| report.gaps()),
+    };
+    let is_enforced = sandbox.as_ref().is_ok_and(String::is_empty);
     let agent = match arguments.scripted {
         true => Choice::Scripts,
-        false => Choice::of(arguments, &library)?,
+        false => Choice::of(arguments, &library, is_enforced)?,
     };
     let reviewer = match (&agent, arguments.template) {
         (Choice::Profile { name, .. }, Template::Pair) if arguments.agent.is_none() => {
-            reviewer(name, &library).unwrap_or_else(|| agent.clone())
+            reviewer(name, &library, is_enforced).unwrap_or_else(|| agent.clone())
         }
         _ => agent.clone(),
     };
@@ -86,6 +92,14 @@ pub(crate) fn create(context: &Context, arguments: &cli::Init) -> Result<Option<
     if !output.json {
         for line in found(&root, &agent, &reviewer) {
             output.say(&line);
+        }
+        if let (Choice::Profile { .. }, false, Ok(gaps) | Err(gaps)) =
+            (&agent, is_enforced, &sandbox)
+        {
+            output.say(format!(
+                "sandbox: this system does not enforce all of it ({gaps}), so the agents may not do \
+                 everything without a question"
+            ));
         }
         let diff = TextDiff::from_lines(&old, &new);
         let shown = diff.unified_diff().header("before", WORKFLOW).to_string();
@@ -191,25 +205,26 @@ fn write(root: &Path, name: &str, text: &str) -> Result<(), Failure> {
 }
 
 /// The agent that reviews what `builder` builds: Codex for Claude, otherwise the next that is installed.
-fn reviewer(builder: &str, library: &Library) -> Option<Choice> {
+fn reviewer(builder: &str, library: &Library, is_enforced: bool) -> Option<Choice> {
     let is_other = |profile: &&Profile| profile.name != builder && profile.exec.is_some();
-    library.installed().find(is_other).map(Choice::known)
+    library.installed().find(is_other).map(|profile| Choice::known(profile, is_enforced))
 }
 
 /// The program that runs the agents.
 #[derive(Clone)]
 enum Choice {
     Scripts,
-    Profile { name: String, is_proven: bool },
+    Profile { name: String, settings: Recommendation },
     Command(Vec<String>),
 }
 
 impl Choice {
     /// The program that the user named, or the first known agent that is installed.
-    fn of(arguments: &cli::Init, library: &Library) -> Result<Self, Failure> {
+    fn of(arguments: &cli::Init, library: &Library, is_enforced: bool) -> Result<Self, Failure> {
+        let known = |profile: &Profile| Choice::known(profile, is_enforced);
         let Some(named) = &arguments.agent else {
             let first = library.installed().find(|profile| profile.exec.is_some());
-            return first.map(Choice::known).ok_or_else(|| {
+            return first.map(known).ok_or_else(|| {
                 let known: Vec<&str> =
                     library.names().into_iter().filter(|name| *name != "shell").collect();
                 Failure::usage(format!("No agent is installed here ({})", known.join(", "))).fix(
@@ -223,15 +238,16 @@ impl Choice {
             [] => Err(Failure::usage("The agent's command is empty")
                 .fix("name it with --agent COMMAND, such as --agent claude")),
             [name] => {
-                let known = library.get(name).filter(|profile| profile.exec.is_some());
-                Ok(known.map_or(Choice::Command(words), Choice::known))
+                let profile = library.get(name).filter(|profile| profile.exec.is_some());
+                Ok(profile.map_or(Choice::Command(words), known))
             }
             _ => Ok(Choice::Command(words)),
         }
     }
 
-    fn known(profile: &Profile) -> Self {
-        Choice::Profile { name: profile.name.clone(), is_proven: profile.sandbox.proven }
+    fn known(profile: &Profile, is_enforced: bool) -> Self {
+        let settings = profile.recommendation(is_enforced);
+        Choice::Profile { name: profile.name.clone(), settings }
     }
 
     fn profile(&self) -> Option<&str> {
@@ -258,13 +274,13 @@ impl Choice {
     fn lines(&self, name: &str) -> String {
         match self {
             Choice::Scripts => format!("script = \"scripts/{name}.toml\""),
-            Choice::Profile { name, is_proven: true } => {
-                format!("profile = {name:?}\nsandbox = \"auto\"")
-            }
-            Choice::Profile { name, is_proven: false } => {
-                format!(
-                    "profile = {name:?}\n# sandbox = \"auto\" would keep it from your keys: docs/sandbox.md"
-                )
+            Choice::Profile { name, settings } => {
+                let lines = settings.lines();
+                let lines = match lines.is_empty() {
+                    true => "# sandbox = \"auto\" would keep it from your keys: docs/sandbox.md",
+                    false => lines.trim_end(),
+                };
+                format!("profile = {name:?}\n{lines}")
             }
             Choice::Command(words) => {
                 let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();

@@ -11,10 +11,10 @@ use stafette_testkit::tools;
 use crate::world::{World, program, repository};
 
 /// Tries an agent in one mode, and looks at what is left in the user's home.
-fn tried(agent: Agent, runner: &str, cases: &str) -> Vec<Value> {
+fn tried(agent: Agent, runner: &str, words: &[&str]) -> Vec<Value> {
     tools::debian("bwrap", "bubblewrap").expect("bubblewrap");
     let folder = tempfile::tempdir().expect("a folder");
-    let trials = trials(program().as_ref(), folder.path(), agent, runner, cases);
+    let trials = trials(program().as_ref(), folder.path(), agent, runner, words);
     let trials = trials.unwrap_or_else(|error| panic!("{agent:?}, {runner}: {error}"));
     let left = fs::read_dir(folder.path().join("user")).expect("the user's home");
     assert_eq!(left.count(), 0, "{agent:?}, {runner}: the user's home is as it was");
@@ -26,9 +26,26 @@ fn tried(agent: Agent, runner: &str, cases: &str) -> Vec<Value> {
 }
 
 #[test]
+fn b_23_claude_code_and_codex_work_at_first_contact_with_nobody() {
+    for agent in [Agent::Claude, Agent::Codex] {
+        for runner in ["exec", "pty", "acp"] {
+            let trial = &tried(agent, runner, &[])[0];
+            // Elsewhere they may not do everything, and ask.
+            if trial["permissions"] == "all" {
+                assert!(trial["ran"] == true && trial["edited"] == true, "{trial:#}");
+                assert_eq!(trial["asks"], json!([]), "{trial:#}");
+            }
+        }
+    }
+}
+
+/// The words for a trial as a user has it whose system keeps no agent in.
+const UNHELD: [&str; 2] = ["--permissions", "edits"];
+
+#[test]
 fn b_23_claude_code_asks_once_before_it_runs_a_command_and_that_is_in_the_inbox() {
     for (runner, question) in [("pty", "Do you want to proceed?"), ("acp", "sh ./check.sh")] {
-        let trial = &tried(Agent::Claude, runner, "handoff")[0];
+        let trial = &tried(Agent::Claude, runner, &UNHELD)[0];
         assert_eq!(trial["asks"], json!([question]), "{runner}: our own tools do not ask");
         assert!(trial["ran"] == true && trial["edited"] == true, "{trial:#}");
     }
@@ -36,7 +53,7 @@ fn b_23_claude_code_asks_once_before_it_runs_a_command_and_that_is_in_the_inbox(
 
 #[test]
 fn b_23_claude_code_without_a_terminal_tells_what_it_was_denied() {
-    let trial = &tried(Agent::Claude, "exec", "handoff")[0];
+    let trial = &tried(Agent::Claude, "exec", &UNHELD)[0];
     assert!(trial["edited"] == true && trial["ran"] == false, "{trial:#}");
     let alerts = trial["alerts"].to_string();
     assert!(alerts.contains("PERMISSION_DENIED was denied Bash"), "{trial:#}");
@@ -45,16 +62,16 @@ fn b_23_claude_code_without_a_terminal_tells_what_it_was_denied() {
 #[test]
 fn b_05_what_agents_use_in_a_terminal_is_counted_and_a_budget_of_tokens_stops_them() {
     for agent in [Agent::Claude, Agent::Codex] {
-        let trial = &tried(agent, "pty", "budget")[0];
+        let trial = &tried(agent, "pty", &["--case", "budget"])[0];
         assert_eq!(trial["tokens"], trial["answered"], "{trial:#}");
         assert!(!trial["cost"].as_str().expect("a cost").contains("unknown"), "{trial:#}");
     }
 }
 
 #[test]
-fn b_23_codex_works_at_first_contact_with_nobody() {
+fn b_23_codex_needs_nobody_in_its_own_sandbox() {
     for runner in ["exec", "pty", "acp"] {
-        let trial = &tried(Agent::Codex, runner, "handoff")[0];
+        let trial = &tried(Agent::Codex, runner, &UNHELD)[0];
         assert!(trial["ran"] == true && trial["edited"] == true, "{trial:#}");
         assert_eq!(trial["asks"], json!([]), "{runner}: {trial:#}");
     }

@@ -36,16 +36,23 @@ fn init_writes_the_profile_of_the_agent() {
 
 #[test]
 fn b_08_a_new_file_has_the_sandbox_for_agents_that_work_inside_and_for_commands() {
+    let said = World::new().run(&["doctor", "--json"]).json();
+    let findings = said["findings"].as_array().expect("findings");
+    let is_enforced = findings.iter().any(|it| it["name"] == "sandbox" && it["ok"] == true);
+    let all = "\nsandbox = \"auto\"\npermissions = \"all\"\n";
+    let held = |line| if is_enforced { all } else { line };
     for (agent, line) in [
-        ("claude", "\nsandbox = \"auto\"\n"),
-        ("codex", "\n# sandbox = \"auto\" would"),
+        ("claude", held("\nsandbox = \"auto\"\n")),
+        ("codex", held("\n# sandbox = \"auto\" would")),
         ("my-agent --ask {prompt}", "\nsandbox = \"auto\" # \"off\" if"),
-        ("aider", "\n# sandbox = \"auto\" would"),
+        ("aider", held("\n# sandbox = \"auto\" would")),
     ] {
         let world = World::new();
-        world.run(&["init", "--template", "feature", "--agent", agent, "--yes"]).ok();
+        let said = world.run(&["init", "--template", "feature", "--agent", agent, "--yes"]).ok();
         let written = world.read("stafette.toml");
         assert_eq!(written.matches(line).count(), 4, "one for each agent, {agent}: {written}");
+        let told = said.err.contains("this system does not enforce all of it");
+        assert_eq!(told, !is_enforced && !agent.starts_with("my-"), "{said:?}");
         world.run(&["check"]).ok();
     }
     // A file that says nothing keeps its mode.

@@ -304,6 +304,38 @@ fn b_08_a_strict_sandbox_runs_all_or_nothing() {
 }
 
 #[test]
+fn b_08_a_script_has_its_interpreter_wherever_that_is_installed() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let world = world("exec", "auto", "");
+    let home = world.home();
+    let (bin, tool) = (home.join("bin"), home.join("tools/node-24"));
+    for folder in [&bin, &tool.join("bin"), &tool.join("lib"), &home.join("tools/other")] {
+        fs::create_dir_all(folder).expect("a folder");
+    }
+    fs::copy("/bin/sh", tool.join("bin/my-node")).expect("an interpreter");
+    symlink(tool.join("bin/my-node"), bin.join("my-node")).expect("a link");
+    for file in ["tools/node-24/lib/words", "tools/other/words"] {
+        fs::write(home.join(file), "words").expect("written");
+    }
+    let script = "#!/usr/bin/env my-node\ncat > /dev/null\n\
+                  cat \"$HOME/tools/node-24/lib/words\" > found.txt\n\
+                  cat \"$HOME/tools/other/words\" > other.txt 2>/dev/null\ntrue\n";
+    fs::write(bin.join("my-agent"), script).expect("written");
+    let mode = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(bin.join("my-agent"), mode).expect("a program");
+    let workflow = world.read("stafette.toml").replace("\"sh\", \"agent.sh\"", "\"my-agent\"");
+    world.write("stafette.toml", &workflow);
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let env = [("PATH", path.as_str())];
+    world.run_with(&["trust", "--yes"], b"", &env).ok();
+    world.run_with(&["run", "x"], b"", &env).ok();
+    assert_eq!(world.read("found.txt"), "words");
+    if alerts(&world).is_empty() {
+        assert_eq!(world.read("other.txt"), "", "and nothing beside it");
+    }
+}
+
+#[test]
 fn b_08_doctor_says_what_the_system_offers() {
     let world = World::new();
     let said = world.run(&["doctor", "--json"]).json();

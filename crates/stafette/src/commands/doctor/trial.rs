@@ -13,12 +13,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use stafette_agents::profile::{Library, Profile, on_path};
+use stafette_agents::profile::{Library, Profile, Recommendation, on_path};
+use stafette_core::workflow::{PermissionLevel, Sandbox};
 use stafette_engine::clock;
 use stafette_fake_model::{ModelServer, Outcome as Answered};
 
 use super::version;
-use crate::cli::{self, TrialCase, TrialRunner};
+use crate::cli::{self, TrialCase, TrialPermissions, TrialRunner};
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{Tone, short};
@@ -42,6 +43,7 @@ struct Trial<'a> {
     file: Option<&'a Path>,
     runner: TrialRunner,
     case: TrialCase,
+    settings: Recommendation,
     version: String,
 }
 
@@ -53,8 +55,14 @@ pub(super) async fn run(context: &Context, arguments: cli::Doctor) -> Result<Exi
     // Not the project's profiles: they may name any command, and nobody has trusted them here.
     let library = Library::of(None);
     let profiles = chosen(&library, &arguments.only)?;
+    let sandbox = super::try_sandbox().map(|report| report.gaps());
+    let is_enforced = sandbox.as_ref().is_ok_and(|gaps| gaps.is_empty());
     let (mut trials, mut missing) = (Vec::new(), Vec::new());
     for profile in profiles {
+        let settings = match arguments.permissions {
+            None => profile.recommendation(is_enforced),
+            Some(level) => level.settings(),
+        };
         for (runner, program) in modes(profile, &arguments.runner) {
             if on_path(&program).is_none() {
                 missing.push((profile, runner, program));
@@ -68,6 +76,7 @@ pub(super) async fn run(context: &Context, arguments: cli::Doctor) -> Result<Exi
                 file,
                 runner,
                 case: *case,
+                settings,
                 version: version.clone(),
             }));
         }
@@ -111,7 +120,14 @@ pub(super) async fn run(context: &Context, arguments: cli::Doctor) -> Result<Exi
         false => {
             match total {
                 0 => output.line("None of the known agents is installed."),
-                _ => table(context, &tried),
+                _ => {
+                    table(context, &tried);
+                    // Only there does an agent run commands without a question.
+                    if let (None, false) = (arguments.permissions, is_enforced) {
+                        let why = sandbox.unwrap_or_else(|why| why);
+                        output.line(format!("No agent may do everything here: {why}"));
+                    }
+                }
             }
             for (profile, runner, program) in &missing {
                 let install = profile.install(runner.runner());
@@ -147,6 +163,18 @@ fn modes(profile: &Profile, only: &[TrialRunner]) -> impl Iterator<Item = (Trial
     chosen.filter_map(|runner| Some((runner, profile.command(runner.runner())?.first()?.clone())))
 }
 
+impl TrialPermissions {
+    /// The settings of an agent with these permissions: without a question it is kept in.
+    fn settings(self) -> Recommendation {
+        let (permissions, sandbox) = match self {
+            TrialPermissions::Ask => (PermissionLevel::Ask, Sandbox::Off),
+            TrialPermissions::Edits => (PermissionLevel::Edits, Sandbox::Off),
+            TrialPermissions::All => (PermissionLevel::All, Sandbox::Auto),
+        };
+        Recommendation { sandbox, permissions }
+    }
+}
+
 impl Trial<'_> {
     fn name(&self) -> String {
         format!("{} {}: {}", self.profile.name, self.runner.name(), self.case.name())
@@ -164,10 +192,9 @@ impl Trial<'_> {
                 .because(&error)
                 .fix("free some space in /var/tmp, or keep the homes elsewhere with --keep")
         };
-        let model =
-            ModelServer::start(self.case.script(self.profile, self.runner)).map_err(|error| {
-                Failure::failed("Cannot start the model").because(&error).fix(AGAIN)
-            })?;
+        let model = ModelServer::start(self.case.script(self.profile, self.may_run())).map_err(
+            |error| Failure::failed("Cannot start the model").because(&error).fix(AGAIN),
+        )?;
         let folder = tempfile::tempdir_in(temporary()).map_err(failed)?;
         let home = match keep {
             None => folder.path().to_owned(),
@@ -182,7 +209,7 @@ impl Trial<'_> {
             }
         };
         let home = home.canonicalize().map_err(failed)?;
-        let workflow = self.case.workflow(self.profile, self.runner);
+        let workflow = self.case.workflow(self.profile, self.runner, self.settings);
         if let Some(file) = self.file {
             let profiles = home.join(".config/stafette/profiles");
             let name = format!("{}.toml", self.profile.name);
@@ -253,9 +280,21 @@ impl Trial<'_> {
     /// What is not as it has to be.
     fn problem(&self, outcome: &Outcome) -> Option<String> {
         match outcome {
-            Ok(findings) => self.case.missing(findings),
+            Ok(findings) => {
+                // A model without tools does not hear what became of a command.
+                let hears = self.may_run() && !self.profile.trial.is_toolless;
+                self.case.missing(findings, hears)
+            }
             Err(failure) => Some(format!("{}: {}", failure.what, failure.why)),
         }
+    }
+
+    /// True if it may run commands without a question.
+    fn may_run(&self) -> bool {
+        let denied = &self.profile.permissions.all.denies;
+        let is_denied =
+            self.runner == TrialRunner::Exec && denied.iter().any(|it| it == "commands");
+        self.settings.permissions == PermissionLevel::All && !is_denied
     }
 
     fn json(&self, outcome: &Outcome) -> Value {
@@ -267,6 +306,8 @@ impl Trial<'_> {
         line["agent"] = self.profile.name.as_str().into();
         line["runner"] = self.runner.name().into();
         line["case"] = self.case.name().into();
+        line["sandbox"] = json!(self.settings.sandbox);
+        line["permissions"] = json!(self.settings.permissions);
         line["version"] = self.version.as_str().into();
         line["proven"] = self.profile.detect.proven.as_str().into();
         line["ok"] = problem.is_none().into();

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use stafette_agents::profile::Profile;
+use stafette_agents::profile::{Profile, Recommendation};
 use stafette_core::workflow::Runner;
 use stafette_fake_model::{Reply, Rule, Script};
 
@@ -48,7 +48,7 @@ impl TrialRunner {
 
 impl TrialCase {
     /// What the model says to an agent with this profile.
-    pub(super) fn script(self, profile: &Profile, runner: TrialRunner) -> Script {
+    pub(super) fn script(self, profile: &Profile, may_run: bool) -> Script {
         let builder = || Rule::when(BUILDER);
         let before = match self {
             TrialCase::Handoff | TrialCase::Frame | TrialCase::Budget => None,
@@ -57,15 +57,16 @@ impl TrialCase {
             TrialCase::Overload => Some(builder().times(2).then(Reply::broken(529))),
             TrialCase::Key => Some(builder().then(Reply::broken(401))),
         };
-        // Without our tools an agent can only print frames, and may have no tools at all.
-        if profile.mcp.is_none() && runner != TrialRunner::Acp {
-            return plain(before);
+        if profile.trial.is_toolless {
+            return plain(before, may_run && self != TrialCase::Frame);
         }
+        // As its prompt says: by our tools, or a command, or a printed frame.
         let tool = |name: &str, signal: &str, input: Value| {
             let text = format!("<<<ODEI:{signal}:{input}>>>\n");
+            let command = format!("\"$STAFETTE_PROGRAM\" emit {signal} '{input}'");
             match self {
                 TrialCase::Frame => Reply::text(text),
-                _ => Reply::mcp("stafette", name, input).or_text(text),
+                _ => Reply::mcp("stafette", name, input).or_shell(command).or_text(text),
             }
         };
         let to_reviewer = json!({ "to": "reviewer", "summary": "See greeting.txt" });
@@ -88,7 +89,12 @@ impl TrialCase {
     }
 
     /// The project's workflow.
-    pub(super) fn workflow(self, profile: &Profile, runner: TrialRunner) -> String {
+    pub(super) fn workflow(
+        self,
+        profile: &Profile,
+        runner: TrialRunner,
+        settings: Recommendation,
+    ) -> String {
         let mut text =
             "[workflow]\nname = \"pair\"\nentry = \"builder\"\nworktrees = true\n".to_owned();
         if self == TrialCase::Frame {
@@ -98,8 +104,9 @@ impl TrialCase {
             let (runner, profile) = (runner.name(), &profile.name);
             let _ = write!(
                 text,
-                "\n[agents.{name}]\nrunner = \"{runner}\"\nprofile = \"{profile}\"\n\
-                 prompt = \"{prompt}\"\n"
+                "\n[agents.{name}]\nrunner = \"{runner}\"\nprofile = \"{profile}\"\n{}\
+                 prompt = \"{prompt}\"\n",
+                settings.lines()
             );
             if self == TrialCase::Hang {
                 let _ = writeln!(text, "stall = \"{STALL}s\"");
@@ -120,8 +127,9 @@ impl TrialCase {
         }
     }
 
-    /// What is missing; `None` if all is as it has to be.
-    pub(super) fn missing(self, findings: &Findings) -> Option<String> {
+    /// What is missing of an agent whose model `hears` what it did, or not; `None` if all is as it has
+    /// to be.
+    pub(super) fn missing(self, findings: &Findings, hears: bool) -> Option<String> {
         let unless = |good: bool, what: &str| (!good).then(|| what.to_owned());
         let none_spent = || unless(findings.retries == 0, "attempts were spent");
         match self {
@@ -143,25 +151,30 @@ impl TrialCase {
                 unless(counted, "its tokens are not counted")
                     .or_else(|| unless(stops, "the budget did not stop it"))
             }
-            TrialCase::Handoff | TrialCase::Frame | TrialCase::Overload => None,
+            TrialCase::Handoff | TrialCase::Frame | TrialCase::Overload => {
+                unless(!hears || findings.ran, "its command did not run")
+                    .or_else(|| unless(!hears || findings.edited, "its edit was not found"))
+            }
         }
     }
 }
 
 /// The same work for an agent that edits and runs what its model writes down.
-fn plain(before: Option<Rule>) -> Script {
+fn plain(before: Option<Rule>, may_run: bool) -> Script {
+    let ending = |signal: &str, payload: &str| match may_run {
+        true => format!("\"$STAFETTE_PROGRAM\" emit {signal} '{payload}'\n```\n"),
+        false => format!("```\n\n<<<ODEI:{signal}:{payload}>>>\n"),
+    };
+    let to_reviewer = ending("HANDOFF", r#"{"to":"reviewer","summary":"See greeting.txt"}"#);
+    let good = ending("RESULT", r#"{"status":"resolved","summary":"The greeting is good"}"#);
     let message = Rule::when("").told("commit messages").then(Reply::text("feat: greet the user"));
     let script = before.into_iter().fold(Script::new(), Script::rule).rule(message);
     script
         .rule(Rule::when(BUILDER).then(Reply::text(format!(
             "greeting.txt\n```\n<<<<<<< SEARCH\n=======\n{GREETING}\n>>>>>>> REPLACE\n```\n\n\
-             ```bash\nsh ./check.sh\n```\n\n\
-             <<<ODEI:HANDOFF:{{\"to\":\"reviewer\",\"summary\":\"See greeting.txt\"}}>>>\n"
+             ```bash\nsh ./check.sh\n{to_reviewer}"
         ))))
-        .rule(Rule::when(REVIEWER).then(Reply::text(
-            "```bash\ncat greeting.txt\n```\n\n\
-             <<<ODEI:RESULT:{\"status\":\"resolved\",\"summary\":\"The greeting is good\"}>>>\n",
-        )))
+        .rule(Rule::when(REVIEWER).then(Reply::text(format!("```bash\ncat greeting.txt\n{good}"))))
 }
 
 fn now() -> u64 {

@@ -59,6 +59,8 @@ impl World {
             ("project/README.md".to_owned(), "A project to greet people.\n".to_owned()),
             ("project/check.sh".to_owned(), check),
             ("project/stafette.toml".to_owned(), workflow.to_owned()),
+            // Some programs write a name into the repository's settings where the user has none.
+            (".gitconfig".to_owned(), "[user]\nname = Ada\nemail = ada@localhost\n".to_owned()),
         ];
         files.extend(profile.trial.files.iter().map(|(path, text)| (path.clone(), fill(text))));
         for (path, text) in files {
@@ -70,12 +72,10 @@ impl World {
                     .fix("free some space, or keep the homes elsewhere with --keep")
             })?;
         }
-        let who = ["-c", "user.name=Ada", "-c", "user.email=ada@localhost"];
         for words in
             [&["init", "-q", "-b", "main"][..], &["add", "."], &["commit", "-q", "-m", "Begin"]]
         {
-            let words: Vec<&str> = who.iter().chain(words).copied().collect();
-            world.said("git", &words, PATIENCE).await?;
+            world.said("git", words, PATIENCE).await?;
         }
         Ok(world)
     }
