@@ -3,6 +3,7 @@
 mod agents;
 mod deny;
 mod machine;
+mod packages;
 mod shell;
 mod suite;
 mod test;
@@ -21,6 +22,10 @@ Chores of the workspace:
   cargo xtask agents        the first contact with every real agent, as a table
                             [--only claude,codex] [--runner exec,pty,acp] [--limit SECONDS]
                             [--keep FOLDER]
+  cargo xtask dist          packages in target/packages: an archive, .deb, npm, wheel, install script,
+                            Homebrew formula, container file, bill of materials
+                            [--target TRIPLE] [--binary PROGRAM] [--out FOLDER] [--try]
+  cargo xtask dist --join FOLDER   a release of the archives in a folder
 ";
 
 fn main() -> ExitCode {
@@ -30,6 +35,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(&root(), test::Extent::Full),
         ["test", "--fast"] => test::run(&root(), test::Extent::Fast),
         ["tidy"] => tidy::run(&root()),
+        ["dist", rest @ ..] => packages::run(&root(), rest),
         ["agents", rest @ ..] => agents::run(&root(), rest),
         [] | ["help" | "--help" | "-h"] => {
             eprint!("{HELP}");

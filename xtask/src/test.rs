@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::{deny, machine, shell, suite, tidy};
+use crate::{deny, machine, packages, shell, suite, tidy};
 
 /// The extent of the checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +23,7 @@ struct Step {
     help: &'static str,
 }
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     Step {
         name: "tools",
         act: machine::prepare,
@@ -67,6 +67,13 @@ const STEPS: [Step; 7] = [
         act: suite::run,
         slow: false,
         help: "Run one again with `cargo test -p CRATE NAME`.",
+    },
+    // After the tests, which build the program that is packaged.
+    Step {
+        name: "packages",
+        act: packages::check,
+        slow: true,
+        help: "`cargo xtask dist --binary target/debug/stafette --try` runs only this.",
     },
 ];
 
