@@ -32,9 +32,39 @@ const TOOLS: [Tool; 3] = [
     },
 ];
 
+/// What Linux packages are installed with. Only a machine that tries them needs it.
+const PACKAGERS: [Tool; 4] = [
+    Tool {
+        name: "dpkg",
+        programs: &["dpkg"],
+        debian: &["dpkg"],
+        hint: "install dpkg (on Fedora: `dnf install dpkg`)",
+    },
+    Tool {
+        name: "Python's pip",
+        programs: &["pip3", "pip"],
+        debian: &["python3", "python3-pip"],
+        hint: "install Python 3 with pip",
+    },
+    Tool { name: "curl", programs: &["curl"], debian: &["curl"], hint: "install curl" },
+    Tool { name: "man", programs: &["man"], debian: &["man-db"], hint: "install man-db" },
+];
+
+/// Installs what the packages are tried with.
+pub(crate) fn prepare_packages() -> Result<(), String> {
+    add_tools(&PACKAGERS)
+}
+
 /// Installs what is missing.
 pub(crate) fn prepare(root: &Path) -> Result<(), String> {
-    for tool in &TOOLS {
+    add_tools(&TOOLS)?;
+    add_components(root)?;
+    eprintln!("git, a C compiler, npm, rustfmt and clippy are there");
+    Ok(())
+}
+
+fn add_tools(tools: &[Tool]) -> Result<(), String> {
+    for tool in tools {
         if has(tool) {
             continue;
         }
@@ -44,8 +74,6 @@ pub(crate) fn prepare(root: &Path) -> Result<(), String> {
             return Err(format!("{} is still missing; {} and try again", tool.name, tool.hint));
         }
     }
-    add_components(root)?;
-    eprintln!("git, a C compiler, npm, rustfmt and clippy are there");
     Ok(())
 }
 

@@ -4,6 +4,7 @@ mod agents;
 mod deny;
 mod lean;
 mod machine;
+mod packages;
 mod pictures;
 mod shell;
 mod site;
@@ -28,6 +29,10 @@ Chores of the workspace:
   cargo xtask agents        the first contact with every real agent, as a table
                             [--only claude,codex] [--runner exec,pty,acp] [--limit SECONDS]
                             [--case handoff,kill] [--permissions edits] [--keep FOLDER]
+  cargo xtask dist          packages in target/packages: an archive, .deb, npm, wheel, install script,
+                            Homebrew formula, container file, bill of materials
+                            [--target TRIPLE] [--binary PROGRAM] [--out FOLDER] [--try]
+  cargo xtask dist --join FOLDER   a release of the archives in a folder
 ";
 
 fn main() -> ExitCode {
@@ -41,6 +46,7 @@ fn main() -> ExitCode {
         ["lean", "--cold"] => lean::run(&root(), true),
         ["site"] => reported(site::run(&root())),
         ["pictures"] => reported(pictures::run(&root())),
+        ["dist", rest @ ..] => packages::run(&root(), rest),
         ["agents", rest @ ..] => agents::run(&root(), rest),
         [] | ["help" | "--help" | "-h"] => {
             eprint!("{HELP}");

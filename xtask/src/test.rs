@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::{deny, machine, shell, site, suite, tidy};
+use crate::{deny, machine, packages, shell, site, suite, tidy};
 
 /// The extent of the checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,7 +27,7 @@ struct Step {
 const BOTH: &[Extent] = &[Extent::Full, Extent::Fast];
 const FULL: &[Extent] = &[Extent::Full];
 
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     Step {
         name: "tools",
         act: machine::prepare,
@@ -83,6 +83,13 @@ const STEPS: [Step; 9] = [
         act: suite::run,
         of: FULL,
         help: "Run one again with `cargo test -p CRATE NAME`.",
+    },
+    // After the tests, which build the program that is packaged.
+    Step {
+        name: "packages",
+        act: packages::check,
+        of: FULL,
+        help: "`cargo xtask dist --binary target/debug/stafette --try` runs only this.",
     },
 ];
 
