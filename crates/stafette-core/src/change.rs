@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use crate::team::change::{FILES_TOLD, FileNote, ProposedSet};
 use crate::team::order::WorkKey;
-use crate::{AgentName, HandoffId, Party, Reason, RunId, TurnOrder};
+use crate::{AgentName, HandoffId, Offer, Party, Reason, RunId, TurnOrder};
 
 pub use crate::workflow::changes::ChangeRules;
 pub use gate::{Gate, GateKind, gates, is_dependency, protection};
@@ -214,6 +214,17 @@ impl fmt::Display for Author {
     }
 }
 
+/// A run that was asked to revise a set of another one.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reviser {
+    /// The run.
+    pub run: RunId,
+    /// Its handoff that asks for the revision, if the run was started for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handoff: Option<HandoffId>,
+}
+
 /// The effect of an edit on its file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -277,13 +288,17 @@ pub struct Proposal {
 impl TurnOrder {
     /// Returns the set that a person sent back for revision with this turn.
     pub fn revises(&self) -> Option<ChangeId> {
-        // Sent back with a handoff in its run, or with a run of its own.
-        let remarks = self.offer.outputs.contains_key("comments");
-        let sent_back =
-            self.offer.from == Party::Human && (remarks || self.offer.reason == Reason::FixRequest);
-        let change = self.offer.outputs.get("change").filter(|_| sent_back)?;
-        change.as_str()?.parse().ok()
+        revised_by(&self.offer)
     }
+}
+
+/// Returns the set that a person sends back for revision with an offer: to an agent of the set's run, or
+/// with a run of its own.
+pub(crate) fn revised_by(offer: &Offer) -> Option<ChangeId> {
+    let has_comments = offer.outputs.contains_key("comments");
+    let is_sent_back =
+        offer.from == Party::Human && (has_comments || offer.reason == Reason::FixRequest);
+    offer.outputs.get("change").filter(|_| is_sent_back)?.as_str()?.parse().ok()
 }
 
 /// The state of a file, before or after an edit.
@@ -378,6 +393,9 @@ pub struct Change {
     pub revision: u32,
     /// The author of the change.
     pub author: Author,
+    /// The run that was asked to revise it, until that proposes a revision and is its author.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reviser: Option<Reviser>,
     /// The purpose of the change, for reviewers.
     pub reason: String,
     /// The edits of the change.
@@ -439,7 +457,10 @@ impl Change {
         ProposedSet {
             change: self.id,
             agent: self.author.agent.clone(),
-            handoff: self.author.handoff,
+            handoff: match &self.reviser {
+                Some(reviser) => reviser.handoff,
+                None => self.author.handoff,
+            },
             revision: self.revision,
             reason: self.reason.clone(),
             count: self.edits.len(),
@@ -447,6 +468,16 @@ impl Change {
             gates: self.gates.iter().take(FILES_TOLD).cloned().collect(),
             status: self.status,
         }
+    }
+
+    /// Returns the run that has the set and records what becomes of it, if any.
+    pub fn run(&self) -> Option<RunId> {
+        self.reviser.as_ref().map(|reviser| reviser.run).or(self.author.run)
+    }
+
+    /// True if a run has made the set, or was asked to revise it.
+    pub fn is_of(&self, run: RunId) -> bool {
+        self.author.run == Some(run) || self.run() == Some(run)
     }
 
     /// True if it is the outcome of a run, which no agent proposed in a turn.

@@ -79,4 +79,6 @@ pub enum Ignored {
     Busy,
     /// It was revised since the sender has seen it.
     Revised,
+    /// An agent is revising it.
+    BeingRevised,
 }

@@ -23,7 +23,7 @@ use crate::handoff::Constraints;
 use crate::run::answer::Answer;
 use crate::run::close::HandoffClosed;
 use crate::{
-    Draft, Event, Fields, Handoff, HandoffId, Party, Reply, Response, Run, Time, TurnKey,
+    Draft, Event, Fields, Handoff, HandoffId, Ignored, Party, Reply, Response, Run, Time, TurnKey,
     TurnResult,
 };
 use change::{ChangeWork, Hand, ProposedSet};
@@ -229,6 +229,8 @@ pub enum TeamInput {
         by: Hand,
         /// The place among the sets that are applied together; `None` if it is applied alone.
         batch: Option<OrderBatch>,
+        /// True if it is to be applied although an agent is revising it.
+        as_it_is: bool,
     },
     /// The outcome for a set: of an order, or of one for another set that it was taken back with.
     SettleChange {
@@ -415,8 +417,12 @@ pub(crate) fn input(draft: &mut Draft, input: TeamInput) -> Reply {
         TeamInput::DecideChange { change, revision, status, by, note } => {
             change::decide(draft, change, revision, status, by, note)
         }
-        TeamInput::OrderChange { change, revision, work, by, batch } => {
-            change::order(draft, change, revision, work, by, batch)
+        TeamInput::OrderChange { change, revision, work, by, batch, as_it_is } => {
+            let applies = matches!(work, ChangeWork::Apply | ChangeWork::Renew);
+            match applies && !as_it_is && change::is_being_revised(&draft.run, change) {
+                true => Reply::Ignored(Ignored::BeingRevised),
+                false => change::order(draft, change, revision, work, by, batch),
+            }
         }
         TeamInput::SettleChange { change, order, status, by, note } => {
             change::settle(draft, change, order, status, by, note)

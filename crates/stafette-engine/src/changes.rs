@@ -10,15 +10,19 @@ mod review;
 mod talk;
 mod work;
 
+use std::sync::Arc;
+
 use stafette_agents::end_left_behind;
-use stafette_core::change::{Author, Change, ChangeId, ChangeRules, Proposal};
+use stafette_core::change::{Author, Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
 use stafette_core::redact::Redact;
-use stafette_core::{Run, TurnOrder};
+use stafette_core::team::change::{is_asked_about, is_being_revised};
+use stafette_core::{HandoffId, Run, TurnOrder};
 use stafette_workspace::changes::mark;
 use stafette_workspace::{ChangeError, Changes, Worktree, WorktreeError, Worktrees};
 use thiserror::Error;
 
 use crate::engine::Settings;
+use crate::orders::begins_next;
 use crate::{Engine, EngineError};
 
 pub use stafette_core::team::change::{Hand, Heard};
@@ -55,6 +59,33 @@ impl ChangeSets<'_> {
     /// not stop the orders that are about others.
     pub(crate) async fn list(self) -> Result<Vec<Change>, ChangeError> {
         self.with(async |changes| readable(&changes)).await
+    }
+
+    /// Returns the changes that wait for a person to approve, apply or reject them, oldest first. Left
+    /// out are those that a question is about, that an agent is revising, and that the team's next
+    /// generation applies.
+    ///
+    /// # Errors
+    /// When the changes cannot be read.
+    pub async fn waiting(self) -> Result<Vec<Change>, EngineError> {
+        let mut changes = self.list().await?;
+        changes.retain(|it| matches!(it.status, ChangeStatus::Pending | ChangeStatus::Approved));
+        let living = self.engine.living();
+        let has = |run: &Run, change: &Change| {
+            change.is_of(run.id)
+                && (is_being_revised(run, change.id) || is_asked_about(run, change.id))
+        };
+        let applies = |run: &Run, change: &Change| {
+            let goes_on = !run.status().is_final() || begins_next(run);
+            let lineage = run.team.lineage.as_ref().filter(|_| goes_on);
+            let past = lineage.iter().flat_map(|lineage| &lineage.past).filter_map(|it| it.run);
+            lineage.is_some() && past.chain([run.id]).any(|run| change.is_of(run))
+        };
+        changes.retain(|change| {
+            let applies = |run: &Arc<Run>| !change.waits_for_person() && applies(run, change);
+            !living.iter().any(|run| has(run, change) || applies(run))
+        });
+        Ok(changes)
     }
 
     /// Finishes or rolls back what a crash has left half-done in the project.
@@ -154,7 +185,48 @@ impl NoChange {
     }
 }
 
-/// Proposes the outcome of a run, once.
+/// Brings a set into the worktree of the agent that is to revise it.
+pub(crate) async fn bring_in(
+    settings: &Settings,
+    worktrees: &Worktrees,
+    own: &Worktree,
+    id: ChangeId,
+) -> Result<(), NoChange> {
+    let read = async move |changes: Changes| {
+        let change = changes.get(id)?;
+        let files = changes.files(&change)?;
+        Ok((change, files))
+    };
+    let (change, files) = with(settings, read).await?;
+    Ok(worktrees.bring_in(own, id, change.revision, &files).await?)
+}
+
+/// Proposes the set that is revised in a worktree as its agent has left it; `None` if it has not
+/// touched anything. The agent must be idle.
+pub(crate) async fn revise(
+    settings: &Settings,
+    worktrees: &Worktrees,
+    own: &Worktree,
+    rules: &ChangeRules,
+    handoff: Option<HandoffId>,
+) -> Result<Option<Change>, NoChange> {
+    let Some(revision) = worktrees.revision(own).await? else { return Ok(None) };
+    let id = revision.change;
+    let known = with(settings, async move |changes| changes.get(id)).await?;
+    if known.revision > revision.number {
+        // The agent has handed it in, and the files are to agree with that.
+        return bring_in(settings, worktrees, own, id).await.map(|()| None);
+    }
+    let Some(drafts) = worktrees.revised(own, &revision).await? else { return Ok(None) };
+    let (run, agent, person) = (Some(own.run), Some(own.agent.clone()), String::new());
+    let (author, rules) = (Author { run, agent, handoff, person }, rules.clone());
+    let revise = async move |changes: Changes| changes.revise(id, drafts, author, &rules).await;
+    let change = with(settings, revise).await?;
+    worktrees.proposed(own, &revision, change.revision).await?;
+    Ok(Some(change))
+}
+
+/// Proposes the outcome of a run, once: what it leaves in its last worktree, and none of its sets has.
 pub(crate) async fn propose(
     settings: &Settings,
     worktrees: &Worktrees,
@@ -162,10 +234,10 @@ pub(crate) async fn propose(
     last: &Worktree,
 ) -> Result<Option<Change>, NoChange> {
     let changes = Changes::open(&settings.project, &settings.state)?;
-    if readable(&changes)?.iter().any(|change| change.author.run == Some(run.id)) {
-        return Ok(None);
-    }
-    let drafts = worktrees.difference(last).await?;
+    let mut known = readable(&changes)?;
+    known.retain(|change| change.is_of(run.id));
+    let mut drafts = worktrees.difference(last).await?;
+    drafts.retain(|draft| !known.iter().any(|change| changes.has(change, draft)));
     if drafts.is_empty() {
         return Ok(None);
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use stafette_agents::profile::{Library, Profile};
 use stafette_agents::terminal::{Follow, SessionNews};
 use stafette_agents::{Agents, GRACE, Job, Permissions, Signal};
-use stafette_core::change::{ChangeRules, Proposal};
+use stafette_core::change::{Change, ChangeRules, Proposal};
 use stafette_core::handoff::Receipt;
 use stafette_core::run::permission::Permit;
 use stafette_core::run::session::SessionState;
@@ -20,6 +20,7 @@ use stafette_workspace::Worktree;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::changes::NoChange;
 use crate::confine::{Confinement, OwnPaths, confine};
 use crate::context::EngineContext;
 use crate::engine::Settings;
@@ -373,6 +374,9 @@ impl Pump {
                     if let (Some(places), Some(_)) = (&self.places, &confinement) {
                         places.collect(&order).await;
                     }
+                    if let Some(places) = &self.places {
+                        self.revision(places.revised(&order, &self.rules).await).await;
+                    }
                     self.stands(SessionState::Ended, String::new()).await;
                     crash::point();
                     if self.keep(Input::Finish { turn, result }).await {
@@ -383,7 +387,13 @@ impl Pump {
                     }
                     return;
                 }
-                Some(Signal::Failed { failure, usage }) => {
+                Some(Signal::Failed { mut failure, usage }) => {
+                    if let Some(places) = &self.places
+                        && let Some(folder) = places.edited(&order).await
+                    {
+                        let kept = format!("; its edits are kept in {}", folder.display());
+                        failure.message.push_str(&kept);
+                    }
                     let failure = refused(failure, confinement.as_ref(), &self.agent);
                     confinement.iter().filter(|it| it.has_refused()).for_each(Confinement::clear);
                     if !crashed {
@@ -430,18 +440,30 @@ impl Pump {
     /// Stores a set of edits and has the run record it. An invalid one is reported.
     async fn change(&self, order: &TurnOrder, proposal: Proposal) {
         match changes::take_in(&self.settings, &self.rules, order, proposal).await {
-            Ok(change) => {
-                let (turn, set) = (Some(self.key), Box::new(change.proposed()));
-                let input = Input::Team(TeamInput::ProposeChange { turn, set });
-                crash::point();
-                self.keep(input).await;
-            }
-            Err(error) => {
-                let code = "CHANGE_REFUSED".to_owned();
-                let message = format!("{} proposed what is no change: {error}", self.agent);
-                self.tell(Input::Alert { code, message }).await;
-            }
+            Ok(change) => self.proposed(&change).await,
+            Err(error) => self.no_change(error.into()).await,
         }
+    }
+
+    /// Has the run record the revision of a set that the agent has left in its files.
+    async fn revision(&self, revised: Result<Option<Change>, NoChange>) {
+        match revised {
+            Ok(Some(change)) => self.proposed(&change).await,
+            Ok(None) => {}
+            Err(error) => self.no_change(error).await,
+        }
+    }
+
+    async fn proposed(&self, change: &Change) {
+        let (turn, set) = (Some(self.key), Box::new(change.proposed()));
+        crash::point();
+        self.keep(Input::Team(TeamInput::ProposeChange { turn, set })).await;
+    }
+
+    async fn no_change(&self, error: NoChange) {
+        let code = "CHANGE_REFUSED".to_owned();
+        let message = format!("{} proposed what is no change: {error}", self.agent);
+        self.tell(Input::Alert { code, message }).await;
     }
 
     /// Passes on the alerts of the interceptor; a turn that it refused has failed for good.

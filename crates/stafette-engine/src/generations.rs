@@ -132,7 +132,7 @@ impl Generations<'_> {
             run.team.lineage.iter().flat_map(|lineage| &lineage.past).filter_map(|past| past.run);
         let team: Vec<RunId> = past.chain([run.id]).collect();
         let mut changes = self.engine.changes().list().await?;
-        changes.retain(|change| change.author.run.is_some_and(|run| team.contains(&run)));
+        changes.retain(|change| team.iter().any(|run| change.is_of(*run)));
         Ok(changes)
     }
 }
@@ -150,7 +150,7 @@ pub fn picture_of(run: &Run, changes: &[Change], at: Time) -> OrchestratorContex
 pub fn counts(run: &Run, changes: &[Change]) -> ChangeCounts {
     let matters = |change: &&Change| {
         let open = matches!(change.status, ChangeStatus::Pending | ChangeStatus::Approved);
-        open || change.author.run == Some(run.id)
+        open || change.run() == Some(run.id)
     };
     ChangeCounts::of(changes.iter().filter(matters))
 }

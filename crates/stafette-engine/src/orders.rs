@@ -120,7 +120,7 @@ impl Engine {
         crash::point();
         // It may have been kept by a process that could not record it any more.
         let is_outcome = |it: &Change| it.author.run == Some(run) && it.is_outcome();
-        if let Some(change) = self.changes().list().await?.into_iter().find(is_outcome) {
+        for change in self.changes().list().await?.into_iter().filter(is_outcome) {
             let (turn, set) = (None, Box::new(change.proposed()));
             self.record(run, Input::Team(TeamInput::ProposeChange { turn, set })).await?;
         }

@@ -1,9 +1,10 @@
 //! The folder a turn works in: the project itself, or a worktree of the agent, brought to the state
 //! of the agent that handed the work over.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use stafette_core::change::Change;
+use stafette_core::change::{Change, ChangeRules};
 use stafette_core::{AgentName, Party, Run, RunId, State, TurnOrder};
 use stafette_workspace::{Base, Worktree, WorktreeError, Worktrees};
 use tokio::sync::{Mutex, OnceCell};
@@ -26,9 +27,9 @@ impl Places {
         Places { settings, worktrees: Arc::default(), clearing: Arc::default() }
     }
 
-    /// Returns the worktree for a turn, with the work in it. Asking again after a crash gives the
-    /// same one.
-    pub(crate) async fn prepare(&self, order: &TurnOrder) -> Result<Worktree, WorktreeError> {
+    /// Returns the worktree for a turn, with the work in it: what was handed over, or the change that is
+    /// to be revised. Asking again after a crash gives the same one.
+    pub(crate) async fn prepare(&self, order: &TurnOrder) -> Result<Worktree, NoChange> {
         let worktrees = self.worktrees().await?;
         let run = order.key.run;
         let giver = giver(order).and_then(|agent| worktrees.get(run, &agent));
@@ -45,7 +46,29 @@ impl Places {
         // Without the note the work is brought over once more, which is harmless until the turn
         // begins.
         let _ = stafette_disk::write(&done, "");
+        if let Some(change) = order.revises() {
+            // Only once: a later attempt continues with what an earlier one has left.
+            let done = self.settings.scratch.join(format!("{run}-{}.revises", order.key.handoff));
+            if !done.exists() {
+                changes::bring_in(&self.settings, worktrees, &own, change).await?;
+                let _ = stafette_disk::write(&done, "");
+            }
+        } else if !matches!(order.offer.from, Party::Agent(_)) {
+            worktrees.end_revision(&own).await?;
+        }
         Ok(own)
+    }
+
+    /// Called when an agent has finished a turn: proposes the change that is revised in its worktree,
+    /// as it has left it there. Returns `None` if none is, or it left it as it was.
+    pub(crate) async fn revised(
+        &self,
+        order: &TurnOrder,
+        rules: &ChangeRules,
+    ) -> Result<Option<Change>, NoChange> {
+        let worktrees = self.worktrees().await?;
+        let Some(own) = worktrees.get(order.key.run, &order.agent) else { return Ok(None) };
+        changes::revise(&self.settings, worktrees, &own, rules, Some(order.key.handoff)).await
     }
 
     /// Called when an agent has finished a turn: its commits become visible in the repository.
@@ -59,16 +82,17 @@ impl Places {
     }
 
     /// Called when the run has ended: leaves the outcome on a branch and removes the worktrees,
-    /// each saved. The branch is also proposed as a change, which is returned.
+    /// each saved. The branch is also proposed as a change, or as the revision of the one that the run
+    /// was to revise.
     ///
     /// # Errors
     /// When it is to be tried again. Work that cannot be on a branch or in a change is only logged.
-    pub(crate) async fn leave(&self, run: &Run) -> Result<Option<Change>, NoChange> {
+    pub(crate) async fn leave(&self, run: &Run) -> Result<(), NoChange> {
         if !run.workflow.workflow.worktrees {
-            return Ok(None);
+            return Ok(());
         }
         let worktrees = match self.worktrees().await {
-            Err(WorktreeError::NoRepository { .. }) => return Ok(None),
+            Err(WorktreeError::NoRepository { .. }) => return Ok(()),
             worktrees => worktrees?,
         };
         let last = last_at_work(run).and_then(|agent| worktrees.get(run.id, &agent));
@@ -79,19 +103,15 @@ impl Places {
                 return Err(error.into());
             }
             tracing::error!(run = %run.id, %error, "the result has no branch; its worktree stays");
-            return Ok(None);
+            return Ok(());
         }
-        let mut change = None;
         if let Some(last) = &last {
-            change = match changes::propose(&self.settings, worktrees, run, last).await {
-                Err(error) if error.may_pass() => return Err(error),
-                // The branch has the work in any case.
-                Err(error) => {
-                    tracing::warn!(run = %run.id, %error, "the result is no change, only a branch");
-                    None
-                }
-                Ok(proposed) => proposed,
-            };
+            let (settings, rules) = (&self.settings, run.workflow.change_rules());
+            let revised = changes::revise(settings, worktrees, last, &rules, None).await;
+            unless_it_may_pass(run.id, revised)?;
+            // What cannot be a revision any more, since the change was applied, is a change of its own.
+            let proposed = changes::propose(settings, worktrees, run, last).await;
+            unless_it_may_pass(run.id, proposed)?;
         }
         let all: Vec<Worktree> =
             run.workflow.agents.keys().filter_map(|agent| worktrees.get(run.id, agent)).collect();
@@ -100,7 +120,14 @@ impl Places {
                 tracing::warn!(run = %run.id, %error, "a worktree stays");
             }
         }
-        Ok(change)
+        Ok(())
+    }
+
+    /// Returns the folder with what an agent has edited and nobody has taken over yet, if there is any.
+    pub(crate) async fn edited(&self, order: &TurnOrder) -> Option<PathBuf> {
+        let worktrees = self.worktrees().await.ok()?;
+        let own = worktrees.get(order.key.run, &order.agent)?;
+        worktrees.is_edited(&own).await.ok()?.then_some(own.folder)
     }
 
     /// Clears away the worktrees of runs that have ended, unless another process is doing so.
@@ -132,6 +159,22 @@ impl Places {
     async fn worktrees(&self) -> Result<&Worktrees, WorktreeError> {
         let home = garbage::home(&self.settings.state);
         self.worktrees.get_or_try_init(|| Worktrees::new(&self.settings.project, &home)).await
+    }
+}
+
+/// Logs why the work of a run is no change, unless trying again may help. Its branch has the work in any
+/// case.
+fn unless_it_may_pass(
+    run: RunId,
+    proposed: Result<Option<Change>, NoChange>,
+) -> Result<(), NoChange> {
+    match proposed {
+        Err(error) if error.may_pass() => Err(error),
+        Err(error) => {
+            tracing::warn!(%run, %error, "the result is no change, only a branch");
+            Ok(())
+        }
+        Ok(_) => Ok(()),
     }
 }
 

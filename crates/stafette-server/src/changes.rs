@@ -81,15 +81,21 @@ pub(crate) struct Which {
     run: Option<RunId>,
     /// Only changes with this status.
     status: Option<ChangeStatus>,
+    /// True for only those that wait for a person to approve, apply or reject them, and that no
+    /// question is about.
+    waiting: bool,
 }
 
 async fn list(
     State(edge): State<Edge>,
-    Asked(Which { run, status }): Asked<Which>,
+    Asked(Which { run, status, waiting }): Asked<Which>,
 ) -> Result<Json<ChangeList>, Problem> {
-    let mut changes = edge.engine.changes().with(async |changes| changes.list()).await?;
+    let mut changes = match waiting {
+        true => edge.engine.changes().waiting().await?,
+        false => edge.engine.changes().with(async |changes| changes.list()).await?,
+    };
     changes.retain(|change| {
-        run.is_none_or(|run| change.author.run == Some(run))
+        run.is_none_or(|run| change.is_of(run))
             && status.is_none_or(|status| change.status == status)
     });
     Ok(Json(ChangeList { changes }))
@@ -204,27 +210,31 @@ async fn refuse(
 pub(crate) struct ApplyRequest {
     /// Name of the person who applies it; locks of that person do not block it.
     pub(crate) by: String,
+    /// True to apply it although an agent is revising it.
+    pub(crate) as_it_is: bool,
 }
 
 async fn apply(
     State(edge): State<Edge>,
     principal: Principal,
     Named(the): Named<TheChange>,
-    Body(ApplyRequest { by }): Body<ApplyRequest>,
+    Body(ApplyRequest { by, as_it_is }): Body<ApplyRequest>,
 ) -> Result<Json<Report>, Problem> {
     let ((id, seen), rules) = (the.parts()?, rules(&edge)?);
-    Ok(Json(edge.engine.changes().apply(id, Some(seen), rules, hand(&principal, by)).await?))
+    let (by, changes) = (hand(&principal, by), edge.engine.changes());
+    Ok(Json(changes.apply(id, Some(seen), as_it_is, rules, by).await?))
 }
 
 async fn apply_all(
     State(edge): State<Edge>,
     principal: Principal,
-    Body(ApplyRequest { by }): Body<ApplyRequest>,
+    Body(ApplyRequest { by, as_it_is }): Body<ApplyRequest>,
 ) -> Result<Json<Report>, Problem> {
     let rules = rules(&edge)?;
     let open = edge.engine.changes().with(async |changes| changes.open_sets()).await?;
     let ids = open.into_iter().map(|change| change.id).collect();
-    Ok(Json(edge.engine.changes().apply_all(ids, rules, hand(&principal, by)).await?))
+    let (by, changes) = (hand(&principal, by), edge.engine.changes());
+    Ok(Json(changes.apply_all(ids, as_it_is, rules, by).await?))
 }
 
 /// Options of an undo.
@@ -320,6 +330,11 @@ impl From<ChangeError> for Problem {
             ChangeError::Revised { id, revision, .. } => {
                 format!("look at it with `stafette diff {id}`, and say `{id}@{revision}` then")
             }
+            ChangeError::BeingRevised { id, run } => format!(
+                "wait for it with `stafette resume {}`, or take it as it is: `stafette apply {id} \
+                 --as-it-is`",
+                run.short()
+            ),
             ChangeError::Changed { .. } => {
                 "have it made again against the files as they are".to_owned()
             }
@@ -350,7 +365,10 @@ async fn why(
     let (mut way, mut events) = (None, Vec::new());
     if let Some(run) = change.author.run {
         way = edge.engine.explain().why(run, change.author.handoff).await.ok();
-        events = edge.engine.explain().change(run, id).await.unwrap_or_default();
+    }
+    let runs = change.author.run.into_iter().chain(change.reviser.iter().map(|it| it.run));
+    for run in runs {
+        events.extend(edge.engine.explain().change(run, id).await.unwrap_or_default());
     }
     Ok(Json(WhyChange { change, way, events }))
 }

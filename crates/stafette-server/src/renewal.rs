@@ -21,7 +21,7 @@ async fn renew(
     State(edge): State<Edge>,
     principal: Principal,
     Named(the): Named<TheChange>,
-    Body(ApplyRequest { by }): Body<ApplyRequest>,
+    Body(ApplyRequest { by, as_it_is }): Body<ApplyRequest>,
 ) -> Result<Json<Renewal>, Problem> {
     let id = the.id()?;
     let workflow = (edge.workflow)()?;
@@ -30,7 +30,8 @@ async fn renew(
         Problem::new(409, "no_program", "The team has no program of its own")
             .because("say in `[self]` of stafette.toml how it is built, tried and started")
     })?;
-    Ok(Json(edge.engine.changes().renew(id, &own, &rules, &hand(&principal, by)).await?))
+    let (by, changes) = (hand(&principal, by), edge.engine.changes());
+    Ok(Json(changes.renew(id, as_it_is, &own, &rules, &by).await?))
 }
 
 impl From<RenewalError> for Problem {

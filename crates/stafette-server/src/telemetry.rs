@@ -209,7 +209,7 @@ async fn tell(
 async fn sets(edge: &Edge, run: RunId) -> Result<Vec<report::Set>, Problem> {
     let look = async move |changes: stafette_engine::Changes| {
         let mut all = changes.list()?;
-        all.retain(|change| change.author.run == Some(run));
+        all.retain(|change| change.is_of(run));
         let set = |change: Change| {
             let diff = changes.diff(&change)?;
             Ok(report::Set { change, diff })

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stafette_core::wire::Document;
 use stafette_core::{
-    AgentName, Fields, HandoffId, Kind, Millis, MissingInput, Offer, Outcome, Party, Reason,
-    Response, RunId, Statement, TurnKey, TurnOrder, TurnResult, Usage,
+    AgentName, Fields, HandoffId, Kind, Millis, MissingInput, Offer, Outcome, Party, Question,
+    Reason, Response, RunId, Statement, TurnKey, TurnOrder, TurnResult, Usage,
 };
 use stafette_engine::{Finished, Wanted};
 
@@ -180,9 +180,10 @@ async fn report(
 pub(crate) struct Complete {
     /// The turn: its key, or the end of it such as `1.1`.
     turn: String,
-    /// Outcome of the turn; if left out, `failed` with a `failure` and `resolved` with anything else.
-    #[serde(default)]
-    outcome: Option<Outcome>,
+    /// Status of the work; if left out, `failed` with a `failure` and `resolved` with anything else.
+    /// `outcome` is its earlier name.
+    #[serde(default, alias = "outcome")]
+    status: Option<Outcome>,
     /// Summary in a few sentences.
     #[serde(default)]
     summary: String,
@@ -234,6 +235,29 @@ pub(crate) struct Onward {
     /// Inputs that the giver wants back.
     #[serde(default)]
     missing: Vec<MissingInput>,
+    /// Question to a person: a sentence, or an object with `details`. The giver waits for the answer.
+    #[serde(default)]
+    question: Option<Asks>,
+    /// Answers to choose from, for a question.
+    #[serde(default)]
+    options: Vec<String>,
+}
+
+/// A question to a person, as a sentence or with more about it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Asks {
+    Sentence(String),
+    Question {
+        /// The question as the person reads it.
+        details: String,
+        /// Answers to choose from.
+        #[serde(default)]
+        options: Vec<String>,
+        /// The situation in which it arose.
+        #[serde(default)]
+        context: String,
+    },
 }
 
 fn task() -> Reason {
@@ -243,14 +267,27 @@ fn task() -> Reason {
 impl Onward {
     fn offer(self, from: &Party) -> Offer {
         let to = Party::from(self.to);
-        let waits = self.wait.unwrap_or(to == Party::Human);
+        let waits = self.wait.unwrap_or(to == Party::Human || self.question.is_some());
+        let question = self.question.map(|asks| {
+            let (details, mut options, context) = match asks {
+                Asks::Sentence(details) => (details, Vec::new(), String::new()),
+                Asks::Question { details, options, context } => (details, options, context),
+            };
+            options.extend(self.options);
+            Question { details, options, context, blocking: waits, ..Question::default() }
+        });
+        let reason = match question.is_some() && self.reason == task() {
+            true => Reason::RequiresHumanDecision,
+            false => self.reason,
+        };
         let kind = if waits { Kind::Delegate } else { Kind::Transfer };
         Offer {
             summary: self.summary,
             instructions: self.instructions,
             outputs: self.outputs,
             missing: self.missing,
-            ..Offer::new(from.clone(), to, kind, self.reason)
+            question,
+            ..Offer::new(from.clone(), to, kind, reason)
         }
     }
 }
@@ -259,7 +296,7 @@ impl Complete {
     fn result(self, by: &Party) -> Result<TurnResult, Problem> {
         let offers: Vec<Offer> = self.handoffs.into_iter().map(|it| it.offer(by)).collect();
         let stated = Statement {
-            outcome: self.outcome,
+            outcome: self.status,
             summary: self.summary,
             outputs: self.outputs,
             unresolved: self.unresolved,

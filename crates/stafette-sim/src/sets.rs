@@ -65,7 +65,7 @@ impl Sets {
         let past =
             run.team.lineage.iter().flat_map(|lineage| &lineage.past).filter_map(|past| past.run);
         let team: Vec<RunId> = past.chain([run.id]).collect();
-        let made = |change: &Change| change.author.run.is_some_and(|run| team.contains(&run));
+        let made = |change: &Change| change.run().is_some_and(|run| team.contains(&run));
         self.all().into_iter().filter(made).collect()
     }
 

@@ -30,13 +30,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use stafette_core::Time;
 use stafette_core::change::{
     BadPath, Change, ChangeId, ChangeRules, ChangeStatus, FilePath, Gate, gates, runs,
 };
 use stafette_core::redact::Redactor;
 use stafette_core::team::change::told;
 use stafette_core::team::order::WorkKey;
+use stafette_core::{RunId, Time};
 use thiserror::Error;
 
 use crate::git::GitError;
@@ -47,7 +47,7 @@ use journal::{Journal, Landing, Step};
 use validation::{Check, ValidationOutcome, validate};
 
 pub use diff::{FileDiff, Hunk, Line};
-pub use proposal::Draft;
+pub use proposal::{Draft, SetFile};
 pub use queue::{Left, Report, RolledBack};
 pub use validation::mark;
 
@@ -85,6 +85,8 @@ pub enum ChangeError {
     Busy,
     #[error("{id} was revised: this is about revision {seen}, and it is at {revision}")]
     Revised { id: ChangeId, seen: u32, revision: u32 },
+    #[error("{id} is being revised in run {}: apply what comes of it, not what it was", run.short())]
+    BeingRevised { id: ChangeId, run: RunId },
     #[error("{} cannot be understood: {source}", path.display())]
     Unreadable { path: PathBuf, source: serde_json::Error },
     #[error("cannot {what} {}: {source}", path.display())]
@@ -128,7 +130,8 @@ impl ChangeError {
             | ChangeError::Status { .. }
             | ChangeError::NotYours { .. }
             | ChangeError::Later { .. }
-            | ChangeError::Revised { .. } => false,
+            | ChangeError::Revised { .. }
+            | ChangeError::BeingRevised { .. } => false,
         }
     }
 

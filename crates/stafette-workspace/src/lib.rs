@@ -19,7 +19,7 @@ pub use changes::{ChangeError, Changes};
 pub use git::{GitError, Repository, command as git_command};
 pub use provenance::{Provenance, provenance, provenance_now};
 pub use renewal::{Renewal, RenewalError, Renewals, Stage};
-pub use worktree::{Base, Worktree, WorktreeError, Worktrees};
+pub use worktree::{Base, Revision, Worktree, WorktreeError, Worktrees};
 
 use std::path::Path;
 use std::time::Duration;

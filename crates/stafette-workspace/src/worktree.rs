@@ -15,6 +15,7 @@ mod diff;
 mod difference;
 mod garbage;
 mod lent;
+mod revision;
 mod snapshot;
 
 use std::io;
@@ -31,6 +32,7 @@ use crate::removal::Ground;
 
 pub use baton::{Landed, Passed};
 pub use garbage::{Collected, Kept, Quota};
+pub use revision::Revision;
 pub use snapshot::SnapshotRef;
 
 /// The folder for folders that are about to be removed.
@@ -521,6 +523,7 @@ impl Worktrees {
             self.shared.git(words.into_iter().chain([worktree.path.as_path()])).run().await?;
         }
         self.forget_base(worktree).await?;
+        self.end_revision(worktree).await?;
         let note = self.note_path(worktree.run, &worktree.agent);
         match std::fs::remove_file(&note) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {

@@ -92,6 +92,8 @@ mod renamed;
 mod renewal;
 #[path = "suite/reviews.rs"]
 mod reviews;
+#[path = "suite/revisions.rs"]
+mod revisions;
 #[path = "suite/rights.rs"]
 mod rights;
 #[path = "suite/runs.rs"]

@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use crate::fields::shell_word;
+
 /// The number of spaces in a row that are counted instead of shown.
 const MANY: usize = 3;
 
@@ -14,17 +16,13 @@ pub fn command_line(words: &[String]) -> String {
     words.iter().map(|each| word(each)).collect::<Vec<_>>().join(" ")
 }
 
-/// Writes one word of a command: bare, in quotes, or with escapes if something in it would not be
-/// seen.
+/// Writes one word of a command as [`shell_word`] does, or with escapes if something in it would not
+/// be seen.
 pub fn word(text: &str) -> String {
-    let bare = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-{}".contains(c);
-    if !text.is_empty() && text.chars().all(bare) {
-        return text.to_owned();
+    match text.chars().any(is_hidden) || has_run(text) {
+        true => escaped(text),
+        false => shell_word(text),
     }
-    if text.chars().any(is_hidden) || has_run(text) {
-        return escaped(text);
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Writes an address, a path or a name: bare if all of it can be seen.

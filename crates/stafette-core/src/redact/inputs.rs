@@ -69,6 +69,7 @@ impl Redact for TeamInput {
                 work: _,
                 by: Hand { name, holder: _ },
                 batch: _,
+                as_it_is: _,
             } => {
                 name.redact(redactor);
             }

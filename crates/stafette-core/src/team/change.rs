@@ -14,7 +14,9 @@ use serde_json::json;
 
 use super::order::{DoneOrders, Order, OrderBatch, WorkKey};
 use super::{Coordinator, legacy};
-use crate::change::{Action, ChangeId, ChangeStatus, Comment, Digest, FilePath, Gate, GateKind};
+use crate::change::{
+    Action, ChangeId, ChangeStatus, Comment, Digest, FilePath, Gate, GateKind, revised_by,
+};
 use crate::handoff::{About, Way};
 use crate::lock::Holder;
 use crate::run::answer::Answer;
@@ -37,6 +39,9 @@ const REMARKS: usize = 32;
 
 /// The maximum number of files recorded per set; the set itself has them all.
 pub const FILES_TOLD: usize = 100;
+
+/// The maximum number of handoffs that one is followed back over.
+const CHAIN: usize = 256;
 
 /// The maximum number of gates named in a question.
 const GATES_TOLD: usize = 10;
@@ -335,6 +340,38 @@ pub(super) fn decide(
     }
 }
 
+/// True while an agent revises a set that a person has sent back, or is about to.
+pub fn is_being_revised(run: &Run, change: ChangeId) -> bool {
+    let Some(known) = run.team.changes.get(&change) else { return false };
+    if run.status().is_final() {
+        return !known.forwards.is_empty();
+    }
+    // Whoever has the work by now: the agent that received it may have passed it on.
+    let is_asked = |handoff: &Handoff| {
+        let cause = |it: &&Handoff| it.cause.and_then(|cause| run.handoff(cause));
+        let mut chain = std::iter::successors(Some(handoff), cause).take(CHAIN);
+        chain.any(|it| revised_by(&it.offer) == Some(change))
+    };
+    let mut at_work = run.open().filter(|handoff| matches!(handoff.offer.to, Party::Agent(_)));
+    !known.remarks.is_empty() || at_work.any(is_asked)
+}
+
+/// What the agent that revises a set is asked to do. With `worktrees` it has the set in its folder.
+pub fn revision_request(change: ChangeId, worktrees: bool) -> String {
+    match worktrees {
+        true => format!(
+            "Revise {change} as is said about it. Your working folder has its edits in it: edit the \
+             files there, and what you leave in them replaces {change} as a whole. If it is right as \
+             it is, say so in your result."
+        ),
+        false => format!(
+            "Revise {change} as is said about it and propose it again: the new set replaces it as a \
+             whole. `stafette diff {change}` shows it as it is. If it is right as it is, say so in \
+             your result."
+        ),
+    }
+}
+
 /// Records a request to apply or undo a set. One request is carried out at a time.
 pub(super) fn order(
     draft: &mut Draft,
@@ -441,6 +478,11 @@ fn advance(draft: &mut Draft) {
     }
 }
 
+/// True if a question to a person about a set is open.
+pub fn is_asked_about(run: &Run, change: ChangeId) -> bool {
+    question(run, change).is_some()
+}
+
 fn question(run: &Run, change: ChangeId) -> Option<HandoffId> {
     let about = |handoff: &&Handoff| {
         let question = handoff.offer.question.as_ref();
@@ -519,10 +561,7 @@ fn send_back(draft: &mut Draft, change: ChangeId) {
     let offer = Offer {
         detail: format!("{change} is to be revised"),
         summary: remarks.join("\n"),
-        instructions: Some(format!(
-            "Propose {change} again as it should be: the new set replaces it as a whole. If it is \
-             right as it is, say so in your result."
-        )),
+        instructions: Some(revision_request(change, draft.run.workflow.workflow.worktrees)),
         outputs: [
             ("change".to_owned(), json!(change)),
             ("comments".to_owned(), json!(known.remarks.iter().take(REMARKS).collect::<Vec<_>>())),

@@ -161,7 +161,7 @@ impl ChangeSets<'_> {
     /// # Errors
     /// When the run knows another revision of the set and does not take this one now.
     pub(crate) async fn run_of_set(self, change: &Change) -> Result<Option<RunId>, EngineError> {
-        let Some(run) = change.author.run else { return Ok(None) };
+        let Some(run) = change.run() else { return Ok(None) };
         let state = match self.engine.state(run).await {
             Ok(state) => state,
             Err(EngineError::NoRun { .. }) => return Ok(None),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 use stafette_core::change::{Change, ChangeId, Comment};
 use stafette_core::run::create::RunCreated;
-use stafette_core::team::change::{Forward, Heard};
+use stafette_core::team::change::{Forward, Heard, revision_request};
 use stafette_core::team::generation::{NOTE, Note};
 use stafette_core::team::order::{OrderKey, begun_id};
 use stafette_core::{
@@ -170,7 +170,7 @@ impl ChangeSets<'_> {
     ) -> Result<Heard, EngineError> {
         let id = change.id;
         let nobody = |why: String| EngineError::NobodyHears { change: id, why };
-        if change.author.run != Some(heir) {
+        if change.run() != Some(heir) {
             let give = async move |changes: Changes| changes.give_to(id, heir, None).await;
             change = self.with(give).await?;
         }
@@ -195,7 +195,7 @@ impl ChangeSets<'_> {
         run: RunId,
     ) -> Result<Heard, EngineError> {
         let (id, entry) = (change.id, Some(HandoffId(1)));
-        if change.author.run == Some(of) {
+        if change.run() == Some(of) {
             self.with(async move |changes: Changes| changes.give_to(id, run, entry).await).await?;
         }
         Ok(Heard::Revision { run })
@@ -209,7 +209,7 @@ impl ChangeSets<'_> {
         agent: &AgentName,
     ) -> Result<Receiver, EngineError> {
         let engine = self.engine;
-        if let Some(owner) = change.author.run.filter(|owner| *owner != run) {
+        if let Some(owner) = change.run().filter(|owner| *owner != run) {
             return Ok(Receiver::Run(owner));
         }
         let last = engine.generations().last(run).await?;
@@ -246,11 +246,8 @@ fn revises(
     comment: &Comment,
     workflow: Workflow,
 ) -> RunCreated {
-    let request = format!(
-        "Revise {change} as is said about it and propose it again: the new set replaces it as a \
-         whole. If it is right as it is, say so in your result.\n{}",
-        comment.told()
-    );
+    let request = revision_request(change, workflow.workflow.worktrees);
+    let request = format!("{request}\n{}", comment.told());
     let inputs = Fields::from_iter([
         ("change".to_owned(), json!(change)),
         ("comments".to_owned(), json!([comment])),

@@ -9,7 +9,7 @@ use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus};
 use stafette_core::team::change::{ChangeWork, Hand};
 use stafette_core::team::order::{OrderBatch, OrderKey, WorkKey};
 use stafette_core::workflow::own::Own;
-use stafette_core::{Input, Reply, TeamInput};
+use stafette_core::{Ignored, Input, Reply, TeamInput};
 use stafette_store::ReadError;
 use stafette_workspace::changes::{Left, Report};
 use stafette_workspace::{ChangeError, Renewal};
@@ -57,6 +57,16 @@ struct Ordered {
     note: String,
 }
 
+/// What a caller wants done with sets.
+#[derive(Clone, Copy, Debug)]
+struct Wish {
+    work: ChangeWork,
+    /// True if sets that cannot be ordered are left.
+    any: bool,
+    /// True if sets that an agent is revising are applied as they are.
+    as_it_is: bool,
+}
+
 /// What the work on a set is done by: the rules and the program of a trusted workflow.
 #[derive(Clone, Debug)]
 struct Means {
@@ -94,7 +104,8 @@ impl Requests {
 }
 
 impl ChangeSets<'_> {
-    /// Applies a set, or rolls it back; of the revision that the caller has seen, if that is named.
+    /// Applies a set, or rolls it back; of the revision that the caller has seen, if that is named. A
+    /// set that an agent is revising is applied only if the caller wants it `as_it_is`.
     ///
     /// # Errors
     /// The reason why it was not attempted, for example files locked by another holder.
@@ -102,25 +113,30 @@ impl ChangeSets<'_> {
         self,
         id: ChangeId,
         revision: Option<u32>,
+        as_it_is: bool,
         rules: ChangeRules,
         by: Hand,
     ) -> Result<Report, EngineError> {
-        self.report_of(vec![(id, revision)], false, ChangeWork::Apply, rules, by).await
+        let wish = Wish { work: ChangeWork::Apply, any: false, as_it_is };
+        self.report_of(vec![(id, revision)], wish, rules, by).await
     }
 
     /// Applies those of these sets that can be applied, in this order. Sets with files locked by
-    /// another holder are left out.
+    /// another holder are left out, and those that an agent is revising unless they are wanted
+    /// `as_it_is`.
     ///
     /// # Errors
     /// The reason why none of them was attempted.
     pub async fn apply_all(
         self,
         ids: Vec<ChangeId>,
+        as_it_is: bool,
         rules: ChangeRules,
         by: Hand,
     ) -> Result<Report, EngineError> {
         let sets = ids.into_iter().map(|id| (id, None)).collect();
-        self.report_of(sets, true, ChangeWork::Apply, rules, by).await
+        let wish = Wish { work: ChangeWork::Apply, any: true, as_it_is };
+        self.report_of(sets, wish, rules, by).await
     }
 
     /// Takes a set back.
@@ -135,7 +151,8 @@ impl ChangeSets<'_> {
         by: Hand,
     ) -> Result<Report, EngineError> {
         let work = if with_later { ChangeWork::UndoWithLater } else { ChangeWork::Undo };
-        self.report_of(vec![(id, None)], false, work, rules, by).await
+        let wish = Wish { work, any: false, as_it_is: true };
+        self.report_of(vec![(id, None)], wish, rules, by).await
     }
 
     /// Gives the team's own program the code of a change and restarts it. If that fails, the old
@@ -147,26 +164,26 @@ impl ChangeSets<'_> {
     pub async fn renew(
         self,
         id: ChangeId,
+        as_it_is: bool,
         own: &Own,
         rules: &ChangeRules,
         by: &Hand,
     ) -> Result<Renewal, EngineError> {
         let means = Means { rules: rules.clone(), own: Some(own.clone()) };
-        let sets = vec![(id, None)];
-        let outcome = self.request(sets, false, ChangeWork::Renew, means, by.clone()).await?;
+        let wish = Wish { work: ChangeWork::Renew, any: false, as_it_is };
+        let outcome = self.request(vec![(id, None)], wish, means, by.clone()).await?;
         outcome.renewal.ok_or(EngineError::Stopping)
     }
 
     async fn report_of(
         self,
         sets: Vec<(ChangeId, Option<u32>)>,
-        any: bool,
-        work: ChangeWork,
+        wish: Wish,
         rules: ChangeRules,
         by: Hand,
     ) -> Result<Report, EngineError> {
         let means = Means { rules, own: None };
-        Ok(self.request(sets, any, work, means, by).await?.report)
+        Ok(self.request(sets, wish, means, by).await?.report)
     }
 
     /// Orders the work and waits for its outcome. It goes on if the caller goes away. A set that
@@ -174,19 +191,18 @@ impl ChangeSets<'_> {
     async fn request(
         self,
         sets: Vec<(ChangeId, Option<u32>)>,
-        any: bool,
-        work: ChangeWork,
+        wish: Wish,
         means: Means,
         by: Hand,
     ) -> Result<Outcome, EngineError> {
-        let engine = self.engine.clone();
+        let (engine, Wish { work, any, .. }) = (self.engine.clone(), wish);
         to_the_end(async move {
             let turn = engine.requests().turn.lock().await;
             let (mut ordered, mut left) = (Vec::new(), Vec::new());
             let batch = any.then(Uuid::now_v7);
             for (place, (id, revision)) in (0..).zip(sets) {
                 let batch = batch.map(|id| OrderBatch { id, place });
-                match engine.changes().order_work(id, revision, work, &by, batch).await {
+                match engine.changes().order_work(id, revision, wish, &by, batch).await {
                     Ok(set) => ordered.push(set),
                     Err(error) if !any => return Err(error),
                     Err(error) => left.push(left_out(id, &error)),
@@ -221,7 +237,7 @@ impl ChangeSets<'_> {
         self,
         id: ChangeId,
         revision: Option<u32>,
-        work: ChangeWork,
+        wish: Wish,
         by: &Hand,
         batch: Option<OrderBatch>,
     ) -> Result<Ordered, EngineError> {
@@ -233,11 +249,14 @@ impl ChangeSets<'_> {
         let Some(run) = self.run_of_set(&change).await? else {
             return Ok(Ordered { id, revision: seen, key: None, note: String::new() });
         };
-        let (revision, by) = (Some(seen), by.clone());
-        let order = TeamInput::OrderChange { change: id, revision, work, by, batch };
-        let reply = self.engine.record(run, Input::Team(order)).await?;
-        let Reply::Ordered { seq } = reply else {
-            return Err(self.not_taken(&change, seen, reply).await);
+        let (revision, by, Wish { work, as_it_is, .. }) = (Some(seen), by.clone(), wish);
+        let order = TeamInput::OrderChange { change: id, revision, work, by, batch, as_it_is };
+        let seq = match self.engine.record(run, Input::Team(order)).await? {
+            Reply::Ordered { seq } => seq,
+            Reply::Ignored(Ignored::BeingRevised) => {
+                return Err(ChangeError::BeingRevised { id, run }.into());
+            }
+            reply => return Err(self.not_taken(&change, seen, reply).await),
         };
         Ok(Ordered::by(WorkKey { run, change: id, seq }, seen))
     }
@@ -484,7 +503,7 @@ impl ChangeSets<'_> {
             return Err(EngineError::Objected { why: "the team has no program of its own".into() });
         };
         let renewal = self.engine.replace_program(wanted.change.id, wanted.key, own, rules).await?;
-        if let Some(run) = wanted.change.author.run {
+        if let Some(run) = wanted.change.run() {
             // The run that it came from may have ended, and then it notifies no one.
             let (code, message) = crate::self_program::alert(&renewal);
             let _ = self.engine.send(run, Input::Alert { code, message }).await;

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use stafette_core::{Input, RunId};
+use stafette_core::{Input, RunId, Status};
 use stafette_store::{Damage, ReadError};
 
 use super::Engine;
@@ -30,6 +30,16 @@ impl DamagedRuns {
     fn lock(&self) -> MutexGuard<'_, HashMap<RunId, Damage>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The numbers of runs that have not ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct OpenRuns {
+    pub running: usize,
+    /// Paused by a person, until somebody resumes them.
+    pub paused: usize,
+    /// Not continued before a person acts; those that are damaged count as well.
+    pub stopped: usize,
 }
 
 /// Runs that do not continue: `Engine::stopped`.
@@ -66,6 +76,22 @@ impl StoppedRuns<'_> {
     #[must_use]
     pub fn count(self) -> usize {
         self.engine.living().iter().filter(|run| self.contains(run.id)).count()
+    }
+
+    /// Counts the runs that have not ended, by what they do.
+    #[must_use]
+    pub fn open_runs(self) -> OpenRuns {
+        let mut counted = OpenRuns::default();
+        for run in self.engine.living().iter().filter(|run| !run.status().is_final()) {
+            match run.status() {
+                _ if self.contains(run.id) => counted.stopped += 1,
+                Status::Paused => counted.paused += 1,
+                _ => counted.running += 1,
+            }
+        }
+        let damaged: Vec<RunId> = self.engine.damaged.lock().keys().copied().collect();
+        counted.stopped += damaged.into_iter().filter(|run| self.is_left(*run)).count();
+        counted
     }
 
     /// Returns the runs that would not continue, each with the reason.

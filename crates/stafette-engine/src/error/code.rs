@@ -71,6 +71,7 @@ pub fn change_code(error: &ChangeError) -> (u16, &'static str) {
         ChangeError::Later { .. } => (409, "later_changes"),
         ChangeError::Busy => (409, "changes_busy"),
         ChangeError::Revised { .. } => (409, "revised"),
+        ChangeError::BeingRevised { .. } => (409, "being_revised"),
         ChangeError::Unreadable { .. } => (500, "not_readable"),
         ChangeError::Files { .. } | ChangeError::Git(_) => (507, "not_written"),
         ChangeError::Stuck { .. } => (500, "not_taken_back"),

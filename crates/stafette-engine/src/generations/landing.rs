@@ -23,8 +23,7 @@ pub(crate) async fn land(engine: &Engine, run: &Run) -> Result<(), EngineError> 
             sets.filter(is_ready).partition(|it| run.workflow.own.is_some() && is_own(it))
         }
         Some(over) if over.action == NextActionType::RestartWithNewCode => {
-            let ours =
-                |it: &Change| it.author.run == Some(run.id) && it.status.is_in() && is_own(it);
+            let ours = |it: &Change| it.run() == Some(run.id) && it.status.is_in() && is_own(it);
             (sets.filter(ours).collect(), Vec::new())
         }
         _ => return Ok(()),
@@ -32,7 +31,7 @@ pub(crate) async fn land(engine: &Engine, run: &Run) -> Result<(), EngineError> 
     let rules = &run.workflow.change_rules();
     if !others.is_empty() {
         let ids = others.iter().map(|change| change.id).collect();
-        match engine.changes().apply_all(ids, rules.clone(), by.clone()).await {
+        match engine.changes().apply_all(ids, false, rules.clone(), by.clone()).await {
             Ok(report) => {
                 for Left { id, why, .. } in report.left {
                     tracing::warn!(run = %run.id, %id, why, "not applied");
@@ -49,7 +48,7 @@ pub(crate) async fn land(engine: &Engine, run: &Run) -> Result<(), EngineError> 
         if engine.runs_on(change.id).await {
             continue;
         }
-        match engine.changes().renew(change.id, program, rules, &by).await {
+        match engine.changes().renew(change.id, false, program, rules, &by).await {
             Ok(_) => {}
             Err(EngineError::Stopping) => return Err(EngineError::Stopping),
             Err(error) => {

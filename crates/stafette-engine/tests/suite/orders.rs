@@ -112,7 +112,7 @@ async fn b_18_whoever_renews_a_program_again_is_answered_and_so_is_the_next_one(
     let own: Own = serde_json::from_value(own).expect("a program");
     let (rules, by) = (rules(), ann());
     for time in ["first", "second"] {
-        let renewed = engine.changes().renew(set.id, &own, &rules, &by);
+        let renewed = engine.changes().renew(set.id, false, &own, &rules, &by);
         let renewed = in_time(&format!("the {time} renewal"), renewed).await.expect("renewed");
         assert_eq!(renewed.stage, Stage::Done, "{time}: {renewed:?}");
     }
@@ -135,7 +135,9 @@ async fn b_01_a_caller_is_answered_once_its_run_knows_the_outcome_and_the_reason
     let mute = store.mute.clone().lock_owned().await;
     let caller = engine.clone();
     let applied =
-        tokio::spawn(async move { caller.changes().apply(set.id, None, rules(), ann()).await });
+        tokio::spawn(
+            async move { caller.changes().apply(set.id, None, false, rules(), ann()).await },
+        );
     stored(&store, run, "change_ordered").await;
     // The outcome is refused twice.
     store.refuse.store(2, Ordering::SeqCst);
@@ -157,7 +159,7 @@ async fn b_18_a_set_that_was_revised_since_it_was_ordered_is_left_and_the_others
     let mute = store.mute.clone().lock_owned().await;
     let (caller, ids) = (engine.clone(), vec![one.id, two.id]);
     let applied =
-        tokio::spawn(async move { caller.changes().apply_all(ids, rules(), ann()).await });
+        tokio::spawn(async move { caller.changes().apply_all(ids, false, rules(), ann()).await });
     stored(&store, run, "change_ordered").await;
     revise(folder.path(), &one);
     drop(mute);
@@ -239,7 +241,9 @@ async fn b_18_nobody_decides_about_a_revision_that_its_run_does_not_take() {
     let slow = ["sh", "-c", wait].map(str::to_owned).to_vec();
     let (caller, rules) = (engine.clone(), ChangeRules { validate: slow, ..rules() });
     let applied =
-        tokio::spawn(async move { caller.changes().apply(set.id, None, rules, ann()).await });
+        tokio::spawn(
+            async move { caller.changes().apply(set.id, None, false, rules, ann()).await },
+        );
     until("it is being applied", || folder.path().join("started").exists()).await;
     revise(folder.path(), &set);
     let (approved, by) = (ChangeStatus::Approved, "ann".to_owned());
@@ -264,7 +268,8 @@ async fn left_in_a_batch(store: &Flaky, folder: &Path) -> RunId {
     let orders = (0..).zip(&sets).map(|(place, set)| {
         let (change, revision, work) = (set.id, Some(set.revision), ChangeWork::Apply);
         let batch = Some(OrderBatch { id, place });
-        Input::Team(TeamInput::OrderChange { change, revision, work, by: ann(), batch })
+        let (by, as_it_is) = (ann(), false);
+        Input::Team(TeamInput::OrderChange { change, revision, work, by, batch, as_it_is })
     });
     let driver = Driver::restore(&loaded).expect("a run");
     let step = driver.decide(driver.run().updated_at, orders);
@@ -488,7 +493,7 @@ async fn b_01_a_comment_after_the_end_of_its_run_is_revised_once_wherever_the_da
         cut_off += usize::from(recorded == 1 && heard.is_none());
         if let Some(revision) = revisions.first() {
             let sets = next.changes().with(async |changes| changes.list()).await.expect("sets");
-            assert_eq!(sets[0].author.run, Some(*revision), "place {place}: it has the set");
+            assert_eq!(sets[0].run(), Some(*revision), "place {place}: it has the set");
             let begun = log(&next, *revision, "run_created").await;
             assert_eq!(begun[0]["inputs"]["comments"][0]["text"], "why?", "place {place}");
             let again = log(&next, *revision, "change_commented").await.len();
@@ -566,7 +571,7 @@ async fn b_01_a_set_that_a_crash_kept_from_its_run_is_given_to_it_by_the_next_pr
         heard(&engine, run, "change_proposed").await;
         let set = engine.changes().with(async |changes| changes.list()).await.expect("sets");
         assert_eq!(set.len(), 1);
-        let applied = engine.changes().apply(set[0].id, None, rules(), ann());
+        let applied = engine.changes().apply(set[0].id, None, false, rules(), ann());
         in_time("applying", applied).await.expect("applied");
         assert_eq!(read(folder.path(), "one").as_deref(), Some("1"));
         assert_eq!(log(&engine, run, "change_proposed").await.len(), 1, "once");

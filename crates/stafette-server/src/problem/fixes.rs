@@ -29,6 +29,7 @@ const FIXES: &[(&str, &str)] = &[
     ("bad_token", "create one with `stafette token create`"),
     ("bad_trigger", "correct the trigger in stafette.toml; `stafette check` shows where"),
     ("bad_week", "ask for a shorter period, or correct the working hours that it names"),
+    ("being_revised", "wait for the revision, or have it applied `as_it_is`"),
     ("block_order", "choose a time in the order that it names, or move the other block first"),
     ("block_state", "read the proposal again: its blocks have changed"),
     ("block_taken", "read the proposal again and accept the new time, or choose another one"),

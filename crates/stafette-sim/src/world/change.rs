@@ -111,7 +111,9 @@ impl World {
     }
 
     pub(super) fn order(&mut self, change: ChangeId, work: ChangeWork) -> TeamInput {
-        TeamInput::OrderChange { change, revision: None, work, by: Hand::named("ada"), batch: None }
+        let as_it_is = self.chance.percent(50);
+        let by = Hand::named("ada");
+        TeamInput::OrderChange { change, revision: None, work, by, batch: None, as_it_is }
     }
 
     /// Orders work on a set, and has what is open carried out by the first process.
@@ -218,7 +220,7 @@ impl World {
     /// Returns the run that records the outcome of a set: the one that it was proposed in, even if
     /// a later generation works with it.
     fn run_of(&self, id: ChangeId) -> RunId {
-        self.sets.get(id).and_then(|change| change.author.run).unwrap_or(self.run)
+        self.sets.get(id).and_then(|change| change.run()).unwrap_or(self.run)
     }
 
     /// Returns a run as a process knows it, or from the store if no process drives it.
@@ -274,7 +276,7 @@ impl World {
         let runs: BTreeMap<RunId, &Run> =
             witnesses.filter_map(|witness| witness.run.as_ref()).map(|run| (run.id, run)).collect();
         for change in self.sets.all() {
-            let Some(run) = change.author.run.and_then(|run| runs.get(&run)) else { continue };
+            let Some(run) = change.run().and_then(|run| runs.get(&run)) else { continue };
             let known = run.team.changes.get(&change.id);
             let same = known.is_none_or(|known| {
                 let (status, revision) = (known.status, known.revision);

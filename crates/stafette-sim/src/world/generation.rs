@@ -92,6 +92,7 @@ impl World {
                 work: ChangeWork::Apply,
                 by: Hand::named(&by),
                 batch: None,
+                as_it_is: false,
             };
             match self.order_and_carry(change.id, work) {
                 Ok(()) => {}

@@ -82,7 +82,7 @@ impl ChangeStore {
 
     /// Stores bytes under their digest.
     pub(super) fn keep(&self, bytes: &[u8]) -> Result<Digest, ChangeError> {
-        let digest = Digest::of_bytes(&Sha256::digest(bytes));
+        let digest = digest(bytes);
         let (head, tail) = digest.as_str().split_at(2);
         let failed = |source| ChangeError::files("write", self.path.join("blobs"), source);
         let folder = self.blob_folder(head).map_err(failed)?;
@@ -242,6 +242,10 @@ impl ChangeStore {
         }
         Ok(())
     }
+}
+
+pub(super) fn digest(bytes: &[u8]) -> Digest {
+    Digest::of_bytes(&Sha256::digest(bytes))
 }
 
 /// Replaces a file atomically and durably: it is the old one or the new one.

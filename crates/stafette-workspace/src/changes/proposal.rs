@@ -5,6 +5,7 @@ use stafette_core::change::{
     FilePath, Gate, GateKind, LARGEST_FILE, MOST_FILES, Proposal, gates,
 };
 
+use super::change_store::digest;
 use super::confined_dir::Found;
 use super::plan::check;
 use super::{ChangeError, Changes, now, reach};
@@ -39,6 +40,14 @@ impl From<FileEdit> for Draft {
             executable: edit.executable,
         }
     }
+}
+
+/// A file of a set, before and after it: its content and bytes; `None` where it does not exist.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SetFile {
+    pub path: FilePath,
+    pub before: Option<(Content, Vec<u8>)>,
+    pub after: Option<(Content, Vec<u8>)>,
 }
 
 /// The set that a proposal replaces.
@@ -84,6 +93,51 @@ impl Changes {
         let drafts = proposal.changes.into_iter().map(Draft::from).collect();
         self.keep(drafts, proposal.author, proposal.reason, None, rules, Some(GateKind::Foreign))
             .await
+    }
+
+    /// Stores the next revision of a set, for the same purpose. What a person has to approve because of
+    /// its origin still is of that origin.
+    pub async fn revise(
+        &self,
+        id: ChangeId,
+        drafts: Vec<Draft>,
+        author: Author,
+        rules: &ChangeRules,
+    ) -> Result<Change, ChangeError> {
+        let earlier = self.store.get(id)?;
+        let origin = earlier.gates.iter().map(|gate| gate.kind).find(|kind| kind.is_of_origin());
+        let revises = Some(Revises { id, granted: true });
+        self.keep(drafts, author, earlier.reason, revises, rules, origin).await
+    }
+
+    /// Returns the files of a set, with their contents.
+    ///
+    /// # Errors
+    /// When a content is not known: a set may say against which content it was made, and nobody has it.
+    pub fn files(&self, change: &Change) -> Result<Vec<SetFile>, ChangeError> {
+        let mut files = Vec::new();
+        for (path, before, after) in change.edits.iter().flat_map(Edit::moves) {
+            files.push(SetFile { path, before: self.read(before)?, after: self.read(after)? });
+        }
+        Ok(files)
+    }
+
+    fn read(&self, content: Option<Content>) -> Result<Option<(Content, Vec<u8>)>, ChangeError> {
+        let Some(content) = content else { return Ok(None) };
+        let bytes = self.store.blob(&content.sha256)?;
+        Ok(Some((content, bytes)))
+    }
+
+    /// True if a set has this edit: after both, the file is the same.
+    pub fn has(&self, change: &Change, draft: &Draft) -> bool {
+        let digest = draft.content.as_ref().map(|bytes| digest(bytes));
+        change.edits.iter().any(|edit| {
+            let mode = edit.after.as_ref().map(|after| after.mode & 0o100 != 0);
+            edit.file.as_str() == draft.file
+                && edit.from.as_ref().map(FilePath::as_str) == draft.from.as_deref()
+                && edit.after.as_ref().map(|after| &after.sha256) == digest.as_ref()
+                && (mode == draft.executable || draft.executable.is_none())
+        })
     }
 
     /// Stores a set. It is refused as a whole if one edit is invalid.
@@ -142,6 +196,7 @@ impl Changes {
             status: ChangeStatus::Pending,
             tried: None,
             author,
+            reviser: None,
             reason,
             gates: gates(&edits, rules).into_iter().chain(origin).collect(),
             edits,
@@ -170,7 +225,7 @@ impl Changes {
             let status = earlier.status;
             return Err(ChangeError::Status { id, status, wanted: "revised" });
         }
-        match granted || (&earlier.author.run, &earlier.author.agent) == (&by.run, &by.agent) {
+        match granted || (earlier.run(), &earlier.author.agent) == (by.run, &by.agent) {
             true => Ok(earlier),
             false => Err(ChangeError::NotYours { id, by: earlier.author.to_string() }),
         }

@@ -1,7 +1,7 @@
 //! Everything in the record of a set besides its edits: a person's decision, comments, and the run
 //! that it belongs to.
 
-use stafette_core::change::{Author, Change, ChangeId, ChangeStatus, Comment};
+use stafette_core::change::{Change, ChangeId, ChangeStatus, Comment, Reviser};
 use stafette_core::{HandoffId, RunId};
 
 use super::{ChangeError, Changes, now};
@@ -43,7 +43,8 @@ impl Changes {
         }
     }
 
-    /// Assigns a set to another run, which receives its outcome from now on.
+    /// Gives a set to another run to revise it, which receives its outcome from now on. Its author
+    /// stays whoever has made it.
     pub async fn give_to(
         &self,
         id: ChangeId,
@@ -52,7 +53,7 @@ impl Changes {
     ) -> Result<Change, ChangeError> {
         let _hold = self.store.hold().await?;
         let mut change = self.store.get(id)?;
-        change.author = Author { run: Some(run), handoff, ..change.author };
+        change.reviser = Some(Reviser { run, handoff });
         self.store.put(&change)?;
         Ok(change)
     }

@@ -49,6 +49,7 @@ impl Worktrees {
             None => self.settle(to, &head, &format!("{head}^{{tree}}")).await?,
         }
         self.pass_base(from, to).await?;
+        self.pass_revision(from, to).await?;
         Ok(Passed { head, given, kept })
     }
 

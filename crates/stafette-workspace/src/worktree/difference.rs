@@ -48,8 +48,16 @@ impl Worktrees {
             }
             (_, None) => head.to_owned(),
         };
-        let name = Self::base_name(worktree);
-        Ok(self.shared.git(["update-ref", &name, &began]).run().await?)
+        self.set_base(worktree, &began).await
+    }
+
+    pub(super) async fn set_base(
+        &self,
+        worktree: &Worktree,
+        commit: &str,
+    ) -> Result<(), WorktreeError> {
+        let words = ["update-ref", &Self::base_name(worktree), commit];
+        Ok(self.shared.git(words).run().await?)
     }
 
     /// Copies the starting point to the taker, who continues the giver's work.
@@ -58,19 +66,28 @@ impl Worktrees {
         from: &Worktree,
         to: &Worktree,
     ) -> Result<(), WorktreeError> {
-        if let Some(base) = self.base(from).await? {
-            self.shared.git(["update-ref", &Self::base_name(to), &base]).run().await?;
+        match self.base(from).await? {
+            Some(base) => self.set_base(to, &base).await,
+            None => Ok(()),
         }
-        Ok(())
     }
 
     pub(super) async fn forget_base(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
         Ok(self.shared.git(["update-ref", "-d", &Self::base_name(worktree)]).run().await?)
     }
 
-    async fn base(&self, worktree: &Worktree) -> Result<Option<String>, GitError> {
+    pub(super) async fn base(&self, worktree: &Worktree) -> Result<Option<String>, GitError> {
         let name = format!("{}^{{commit}}", Self::base_name(worktree));
         self.shared.git(["rev-parse", "--quiet", "--verify", &name]).answer().await
+    }
+
+    /// True if a worktree differs from its starting point. Its agent must be idle.
+    pub async fn is_edited(&self, worktree: &Worktree) -> Result<bool, WorktreeError> {
+        let _turn = self.turn.lock().await;
+        self.regain(worktree).await?;
+        let Some(base) = self.base(worktree).await? else { return Ok(false) };
+        let base = self.shared.git(["rev-parse", "--verify", &format!("{base}^{{tree}}")]);
+        Ok(base.text().await? != self.content(&worktree.place).await?.tree)
     }
 
     /// Returns the difference between a worktree and its starting point, committed or not. Its
@@ -88,7 +105,12 @@ impl Worktrees {
             }
         };
         let tree = self.content(&worktree.place).await?.tree;
-        let words = ["diff-tree", "-r", "-z", "-M", "--raw", "--no-commit-id", &base, &tree];
+        self.drafts(&base, &tree).await
+    }
+
+    /// Returns the difference between two trees as edits.
+    pub(super) async fn drafts(&self, base: &str, tree: &str) -> Result<Vec<Draft>, WorktreeError> {
+        let words = ["diff-tree", "-r", "-z", "-M", "--raw", "--no-commit-id", base, tree];
         let lines = read(&self.shared.git(words).bytes().await?);
         let odd = lines.iter().filter(|line| !self.is_plain(line)).map(|line| line.file.clone());
         let odd: Vec<PathBuf> = odd.collect();

@@ -79,6 +79,9 @@ pub(crate) struct Apply {
     /// Apply all changes that need no approval, leaving out those that do not validate.
     #[arg(long, conflicts_with = "change")]
     pub(crate) all: bool,
+    /// Apply a change as it is, although an agent is revising it.
+    #[arg(long)]
+    pub(crate) as_it_is: bool,
 }
 
 #[derive(Debug, Args)]

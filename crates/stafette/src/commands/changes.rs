@@ -121,44 +121,49 @@ async fn list(context: &Context, client: &Client) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// A line for each change that waits for a person's approval, and is not one of the questions.
-pub(crate) async fn waiting(client: &Client, asked: &[Value]) -> Result<Vec<String>, Failure> {
-    let list: Value = client.get("/v1/changes").await?;
-    let changes = list["changes"].as_array().into_iter().flatten();
+/// Some lines for each change that waits for a person, and is not one of the questions.
+pub(crate) async fn waiting(client: &Client) -> Result<Vec<String>, Failure> {
+    let list: Value = client.get("/v1/changes?waiting=true").await?;
     let line = |change: &Value| {
-        let gates = change["gates"].as_array().into_iter().flatten();
-        let gates = gates.map(|gate| format!("{} {}", text(gate, "kind"), text(gate, "file")));
-        let gates = short(&gates.collect::<Vec<_>>().join(", "), 100);
         let (id, seen) = (text(change, "id"), named(change));
+        let files = count(each(change, "edits").count(), "file");
+        let says = match is_waiting(change) {
+            true => {
+                let gate = |gate: &Value| format!("{} {}", text(gate, "kind"), text(gate, "file"));
+                let gates: Vec<String> = each(change, "gates").map(gate).collect();
+                format!("needs your yes: {}", short(&gates.join(", "), 100))
+            }
+            false => format!("is yours to apply: {files}, {}", text(change, "status")),
+        };
+        let answer = match is_waiting(change) {
+            true => format!("stafette changes approve {seen}"),
+            false => format!("stafette apply {seen}"),
+        };
         format!(
-            "{id:>4} a change of {} needs your yes: {gates}\n     \
-             look: stafette diff {id}\n     answer:  stafette changes approve {seen}",
+            "{id:>4} a change of {} {says}\n     look: stafette diff {id}\n     \
+             answer:  {answer}, or stafette changes refuse {seen}",
             author(change),
         )
     };
-    let about = "/handoff/offer/question/about/change";
-    let is_asked = |change: &Value| asked.iter().any(|it| it.pointer(about) == Some(&change["id"]));
-    Ok(changes.filter(|change| is_waiting(change) && !is_asked(change)).map(line).collect())
+    Ok(each(&list, "changes").map(line).collect())
 }
 
 /// A line for each change of a run, with what the user can do with it.
 pub(crate) async fn of_run(client: &Client, run: RunId) -> Result<Vec<String>, Failure> {
-    let list: Value = client.get("/v1/changes").await?;
-    let changes = list["changes"].as_array().into_iter().flatten();
-    let own = changes.filter(|change| change["author"]["run"] == json!(run));
+    let list: Value = client.get(&format!("/v1/changes?run={run}")).await?;
     let line = |change: &Value| {
         let (id, seen, status) = (text(change, "id"), named(change), text(change, "status"));
         let files = count(change["edits"].as_array().map_or(0, Vec::len), "file");
         let next = match status.as_str() {
             _ if is_waiting(change) => {
-                format!("stafette changes approve {seen}, then stafette apply {id}")
+                format!("stafette changes approve {seen}, then stafette apply {seen}")
             }
-            "pending" | "approved" => format!("stafette apply {id}"),
-            _ => return format!("{id}: {files}, {status}"),
+            "pending" | "approved" => format!("stafette apply {seen}"),
+            _ => return format!("{seen}: {files}, {status}"),
         };
-        format!("{id}: {files}, {status}. Look: stafette diff {id}. Take it: {next}")
+        format!("{seen}: {files}, {status}. Look: stafette diff {id}. Take it: {next}")
     };
-    Ok(own.map(line).collect())
+    Ok(each(&list, "changes").map(line).collect())
 }
 
 /// Returns the name of a set with its revision, unless that is the first.
@@ -179,7 +184,8 @@ pub(crate) async fn apply(context: &Context, arguments: cli::Apply) -> Result<Ex
         Some(change) => path(change, "/apply"),
         None => "/v1/changes/apply".to_owned(),
     };
-    let report: Value = client.post(&path, &json!({ "by": person() })).await?;
+    let body = json!({ "by": person(), "as_it_is": arguments.as_it_is });
+    let report: Value = client.post(&path, &body).await?;
     let needs_person = each(&report, "left").any(|left| left["needs_person"] == true);
     if each(&report, "landed").chain(each(&report, "rolled_back")).next().is_none()
         && !context.output.json
@@ -247,11 +253,15 @@ fn each<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> {
 /// The author of a change, in a word.
 pub(super) fn author(change: &Value) -> String {
     let author = &change["author"];
-    let run = text(author, "run");
-    match (author["agent"].as_str(), run.get(run.len().saturating_sub(8)..)) {
-        (Some(agent), Some(run)) if !run.is_empty() => format!("{agent} in {run}"),
+    let short = |run: String| run.get(run.len().saturating_sub(8)..).unwrap_or(&run).to_owned();
+    let made = match (author["agent"].as_str(), short(text(author, "run"))) {
+        (Some(agent), run) if !run.is_empty() => format!("{agent} in {run}"),
         (Some(agent), _) => agent.to_owned(),
         (None, _) => author["person"].as_str().unwrap_or("someone").to_owned(),
+    };
+    match change["reviser"]["run"].as_str() {
+        Some(run) => format!("{made}, sent back to {}", short(run.to_owned())),
+        None => made,
     }
 }
 

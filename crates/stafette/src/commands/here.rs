@@ -2,11 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-use serde_json::Value;
-use stafette_engine::RunView;
+use serde::{Deserialize, Serialize};
 
-use super::{Context, changes};
+use super::Context;
 use crate::client::Client;
 use crate::daemon;
 use crate::exit::{Exit, Failure};
@@ -35,6 +33,8 @@ enum State {
     /// The state of earlier runs is not known without a daemon.
     DaemonDown,
     NoRuns,
+    /// Runs are paused until somebody resumes them.
+    Paused,
     Idle,
 }
 
@@ -46,16 +46,26 @@ struct Standing {
     workflow: Option<String>,
     /// True if a daemon answers; otherwise the counts are zero.
     daemon: bool,
-    /// Runs that have not ended and are not stopped.
-    running: usize,
-    stopped: usize,
-    questions: usize,
-    /// Changes that wait for a person's approval.
-    changes: usize,
+    #[serde(flatten)]
+    counts: Counts,
     /// What is wrong, if anything is.
     why: String,
     /// The command to run next.
     next: &'static str,
+}
+
+/// What goes on in the project, and what waits for a person.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Counts {
+    /// True if the daemon continues no run before the user acts.
+    #[serde(skip_serializing)]
+    held: bool,
+    running: usize,
+    paused: usize,
+    stopped: usize,
+    questions: usize,
+    /// Changes that no question is about.
+    changes: usize,
 }
 
 const RUN: &str = "stafette run \"…\"";
@@ -95,8 +105,8 @@ impl Standing {
             State::Idle | State::NoRuns => "stafette: idle".to_owned(),
             State::DaemonDown => "stafette: not running".to_owned(),
             _ => {
-                let said = self.sentence();
-                format!("stafette: {} ({})", said.trim_end_matches('.'), self.next)
+                let said = [self.sentence(), self.unsaid()].join(" ");
+                format!("stafette: {} ({})", said.trim_end().trim_end_matches('.'), self.next)
             }
         }
     }
@@ -123,47 +133,35 @@ impl Standing {
         let moved = daemon::moved(project).await;
         let moved = moved.map(|moved| (State::Moved, moved.line(), "stafette state adopt"));
         let client = Client::new(&project.socket()?);
-        let held = if client.is_up().await? { standing.ask(&client).await? } else { false };
+        if client.is_up().await? {
+            standing.daemon = true;
+            standing.counts = client.get("/v1/standing").await?;
+        }
         let (state, why, next) = match moved.or(mistake) {
             Some(first) => first,
             None => {
-                let (state, next) = standing.next(project, held);
+                let (state, next) = standing.next(project);
                 (state, String::new(), next)
             }
         };
         Ok(Standing { state, why, next, ..standing })
     }
 
-    /// Counts what the daemon has. Returns true if it continues no run before the user acts.
-    async fn ask(&mut self, client: &Client) -> Result<bool, Failure> {
-        let runs: Vec<RunView> = client.get("/v1/runs").await?;
-        let questions: Vec<Value> = client.get("/v1/inbox").await?;
-        let health: Value = client.get("/healthz").await?;
-        let open = runs.iter().filter(|run| !run.is_over());
-        let (stopped, running): (Vec<_>, Vec<_>) = open.partition(|run| run.stopped);
-        self.daemon = true;
-        self.running = running.len();
-        self.stopped = stopped.len();
-        self.questions = questions.len();
-        self.changes = changes::waiting(client, &questions).await?.len();
-        Ok(health["held"] == true)
-    }
-
-    fn next(&self, project: &Project, held: bool) -> (State, &'static str) {
-        match self {
-            Standing { daemon: false, .. } => match Home::of(project).map(|home| home.exists()) {
+    fn next(&self, project: &Project) -> (State, &'static str) {
+        let Counts { held, running, paused, stopped, questions, changes } = self.counts;
+        if !self.daemon {
+            return match Home::of(project).map(|home| home.exists()) {
                 Ok(false) => (State::NoRuns, RUN),
                 _ => (State::DaemonDown, "stafette up"),
-            },
-            Standing { questions: 0, changes: 0, stopped: 0, running: 0, .. } => (State::Idle, RUN),
-            Standing { questions: 0, changes: 0, stopped: 0, .. } => {
-                (State::Running, "stafette status")
-            }
+            };
+        }
+        match (questions + changes, stopped, running, paused) {
+            (0, 0, 0, 0) => (State::Idle, RUN),
+            (0, 0, 0, _) => (State::Paused, "stafette resume"),
+            (0, 0, ..) => (State::Running, "stafette status"),
+            (0, ..) if held => (State::Stopped, "stafette up"),
             // Those that stay stopped when the others continue are not trusted.
-            Standing { questions: 0, changes: 0, .. } => match held {
-                true => (State::Stopped, "stafette up"),
-                false => (State::Stopped, "stafette why"),
-            },
+            (0, ..) => (State::Stopped, "stafette why"),
             _ => (State::WaitingForYou, "stafette inbox"),
         }
     }
@@ -187,9 +185,8 @@ impl Standing {
         if !self.why.is_empty() {
             output.line(format!("  why: {}", self.why));
         }
-        let counts = self.counts();
-        if matches!(self.state, State::InvalidWorkflow | State::NotTrusted) && !counts.is_empty() {
-            output.line(counts);
+        if !self.unsaid().is_empty() {
+            output.line(self.unsaid());
         }
         output.line(output.paint(Tone::Good, "Next:") + " " + self.next);
     }
@@ -204,22 +201,34 @@ impl Standing {
             State::DaemonDown => "The daemon is not running.".to_owned(),
             State::NoRuns => "Ready, with no runs yet.".to_owned(),
             State::Idle => "Idle: every run has ended, and nothing is waiting for you.".to_owned(),
-            State::WaitingForYou | State::Stopped | State::Running => self.counts(),
+            State::WaitingForYou | State::Stopped | State::Running | State::Paused => {
+                self.counted()
+            }
+        }
+    }
+
+    /// The counts, where the sentence is about something else that comes first.
+    fn unsaid(&self) -> String {
+        match self.state {
+            State::InvalidWorkflow | State::NotTrusted => self.counted(),
+            _ => String::new(),
         }
     }
 
     /// The counts that are not zero, in a sentence; empty if all are.
-    fn counts(&self) -> String {
+    fn counted(&self) -> String {
+        let Counts { held: _, running, paused, stopped, questions, changes } = self.counts;
         let some = |number: usize, said: String| (number > 0).then_some(said);
         let waiting = [
-            some(self.questions, count(self.questions, "question")),
-            some(self.changes, count(self.changes, "change")),
+            some(questions, count(questions, "question")),
+            some(changes, count(changes, "change")),
         ];
         let waiting: Vec<String> = waiting.into_iter().flatten().collect();
         let parts = [
             some(waiting.len(), format!("{} waiting for you", waiting.join(" and "))),
-            some(self.running, format!("{} active", count(self.running, "run"))),
-            some(self.stopped, format!("{} stopped", count(self.stopped, "run"))),
+            some(running, format!("{} active", count(running, "run"))),
+            some(paused, format!("{} paused", count(paused, "run"))),
+            some(stopped, format!("{} stopped", count(stopped, "run"))),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         if parts.is_empty() { String::new() } else { format!("{}.", parts.join(", ")) }

@@ -17,7 +17,7 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
         context.output.data(&questions);
         return Ok(Exit::Ok);
     }
-    let changes = super::changes::waiting(&client, &questions).await?;
+    let changes = super::changes::waiting(&client).await?;
     for change in &changes {
         context.output.line(change);
     }

@@ -246,8 +246,10 @@ fn s4_07_a_deletion_waits_in_the_inbox_for_a_yes() {
     assert!(inbox.out.contains("stafette changes approve c1"), "{inbox:?}");
     assert!(world.project().join("src/b.txt").exists());
     world.run(&["changes", "approve", &id]).ok();
-    assert_eq!(world.run(&["inbox"]).ok().out, "");
+    let inbox = world.run(&["inbox"]).ok().out;
+    assert!(inbox.contains("1 file, approved") && inbox.contains("stafette apply c1"), "{inbox}");
     world.run(&["apply", &id]).ok();
+    assert_eq!(world.run(&["inbox"]).ok().out, "");
     assert!(!world.project().join("src/b.txt").exists());
     let list = world.run(&["changes", "--json"]).ok().json();
     assert_eq!(list["changes"][0]["approved_by"], "ada");

@@ -135,6 +135,29 @@ fn s5_06_a_turn_is_accepted_before_anything_is_done_in_it() {
 }
 
 #[test]
+fn s5_06_what_an_agent_says_has_one_name_at_every_door() {
+    let world = World::workflow(TEAM);
+    let web = Web::up(&world);
+    web.post("/v1/runs", &json!({ "request": "Write the brief" })).ok();
+    let (place, key) = turn_of(&web, "planner");
+    let asks = json!({ "to": "human", "question": "Which one?", "options": ["a", "b"] });
+    let body = json!({ "turn": key, "summary": "so far", "handoffs": [asks] });
+    web.post(&format!("{place}/complete"), &body).ok();
+    let inbox = web.get("/v1/inbox").ok();
+    let question = &inbox[0]["handoff"]["offer"]["question"];
+    assert_eq!(
+        (&question["details"], &question["options"][1]),
+        (&"Which one?".into(), &"b".into())
+    );
+    world.run(&["answer", "2", "a"]).ok();
+    let (place, key) = turn_of(&web, "planner");
+    let body = json!({ "turn": key, "status": "partial", "summary": "as far as it goes" });
+    web.post(&format!("{place}/complete"), &body).ok();
+    let ended = web.get("/v1/runs/latest/handoffs/h1").ok();
+    assert_eq!(ended["state"], "partial", "{ended}");
+}
+
+#[test]
 fn b_19_a_turn_ends_only_with_what_says_something() {
     let world = World::workflow(TEAM);
     let web = Web::up(&world);

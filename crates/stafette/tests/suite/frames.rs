@@ -118,3 +118,22 @@ fn s1_02_recordings_of_real_programs_show_every_visible_frame_once_and_spoofs_as
         assert!(found.iter().all(|frame| frame["tier"] == "bare"), "{name}: none is trusted");
     }
 }
+
+#[test]
+fn b_19_a_result_whose_status_is_called_state_counts_or_its_agent_reads_why_not() {
+    let frame = |state: &str| {
+        format!(r#"printf '<<<ODEI:RESULT:{{"state":"{state}","summary":"as asked"}}>>>\n'"#)
+    };
+    let script = format!(
+        "cat > prompt\nif grep -q 'did you mean .status' prompt; then {}; else {}; fi\n",
+        frame("resolved"),
+        frame("completed"),
+    );
+    let workflow = "[workflow]\nname = \"one\"\nentry = \"one\"\ntrust_bare_frames = true\n\
+                    [agents.one]\nrunner = \"exec\"\ncommand = [\"sh\", \"agent.sh\"]\n";
+    let world = World::with(workflow, &[("agent.sh", &script)]);
+    let said = world.run(&["run", "x", "--json"]).ok().json();
+    assert_eq!(said["status"], "succeeded", "{said}");
+    assert!(world.run(&["why", "h1"]).ok().out.contains("as asked"));
+    assert!(world.read("prompt").contains("did you mean `status`"), "{}", world.read("prompt"));
+}

@@ -141,6 +141,15 @@ fn b_22_stafette_alone_says_where_one_stands_and_starts_nothing() {
     nothing_runs();
     world.run(&["status"]).ok();
     assert_eq!(stands(&world), is("stopped", "stafette up"));
+    world.run(&["up"]).ok();
+    world.run(&["pause"]).ok();
+    assert_eq!(stands(&world), is("paused", "stafette resume"));
+    let line = || world.run(&["status", "--line"]).ok().out;
+    assert_eq!(line(), "stafette: 1 run paused (stafette resume)\n");
+    world.write("stafette.toml", &WAITS.replace("begun", "other"));
+    let untrusted = "stafette: This workflow is not trusted yet. 1 run paused (stafette trust)\n";
+    assert_eq!(line(), untrusted);
+    world.write("stafette.toml", WAITS);
     world.write("go", "");
     world.run(&["resume"]).ok();
     assert_eq!(stands(&world), is("idle", RUN));

@@ -217,6 +217,7 @@ fn inputs() -> Vec<Input> {
             work: ChangeWork::Apply,
             by: Hand { name: by(), holder: Holder::person("ann") },
             batch: None,
+            as_it_is: false,
         }),
         Input::Team(TeamInput::DecideChange {
             change,

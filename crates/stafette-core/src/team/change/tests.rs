@@ -41,7 +41,9 @@ fn decides(story: &mut Story, revision: Option<u32>, status: ChangeStatus) -> Re
 
 fn wants(story: &mut Story, work: ChangeWork) -> Reply {
     let by = Hand::named("ann");
-    story.reply(crate::TeamInput::OrderChange { change: C1, revision: None, work, by, batch: None })
+    let (revision, batch, as_it_is) = (None, None, false);
+    let order = crate::TeamInput::OrderChange { change: C1, revision, work, by, batch, as_it_is };
+    story.reply(order)
 }
 
 /// Carries the open order out, with that outcome.
@@ -113,9 +115,12 @@ fn s4_06_a_remark_goes_back_to_the_agent_and_its_revision_replaces_the_set() {
     assert_eq!(story.state(h(2)), "cancelled", "nobody is asked about what is being revised");
     let back = order.key.handoff;
     story.accept(back);
+    assert_eq!(wants(&mut story, ChangeWork::Apply), Reply::Ignored(Ignored::BeingRevised));
     proposes(&mut story, back, set(2, false));
     proposes(&mut story, back, set(2, false));
+    assert_eq!(wants(&mut story, ChangeWork::Apply), Reply::Ignored(Ignored::BeingRevised));
     story.done(back);
+    assert!(!is_being_revised(&story.run, C1));
     assert_eq!(story.run.team.changes[&C1].revision, 2);
     assert!(!story.run.team.changes[&C1].asks, "what is left of it needs nobody");
     story.done(h(3));
