@@ -227,11 +227,13 @@ impl Driver {
     /// Puts a stored step into effect, and returns the actions to take.
     pub fn commit(&mut self, step: Step) -> Plan {
         self.run = step.next;
-        let keys: BTreeSet<TurnKey> = self.run.turns_out().map(|(key, _)| key).collect();
-        let asked = self.run.turns_out().filter(|(key, _)| self.out.contains(key));
-        let permits = asked
-            .flat_map(|(key, handoff)| handoff.permits.iter().map(move |it| (key, it.clone())))
-            .collect();
+        let (mut keys, mut permits) = (BTreeSet::new(), Vec::new());
+        for (key, handoff) in self.run.turns_out() {
+            keys.insert(key);
+            if self.out.contains(&key) {
+                permits.extend(handoff.permits.iter().map(|it| (key, it.clone())));
+            }
+        }
         // An order is a copy of everything that its agent is given, so only those to start are
         // made.
         let start = keys.difference(&self.out).filter_map(|key| self.run.order(*key)).collect();

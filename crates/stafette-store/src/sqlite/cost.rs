@@ -1,9 +1,12 @@
-//! Cost of each call, measured in steps of SQLite's virtual machine instead of time.
+//! Cost of each call, counted instead of timed: in statements, and in steps of SQLite's virtual
+//! machine.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use rusqlite::Connection;
+use rusqlite::hooks::{AuthContext, Authorization};
+use rusqlite::trace::{TraceEvent, TraceEventCodes};
 use stafette_model::{HandoffId, Time};
 
 use super::{Options, open, query, upkeep, writer};
@@ -111,5 +114,63 @@ fn no_call_costs_more_after_a_long_history() {
         assert!(short > 0, "{name} is counted");
         // A deeper index costs no step; a scan would cost twenty times as many.
         assert!(long <= short + short / 4, "{name}: {short} steps, then {long}");
+    }
+}
+
+/// Returns a batch as a handoff leads to: five events, two handoffs, and a run whose status stays.
+fn handoff(story: &mut Story, id: u32) -> Batch {
+    let mut batch = story.tell(&["receipt_given", "turn_finished", "turn_ordered"]);
+    let closed = story.hand(id, "closed", false);
+    let admitted = story.hand(id + 1, "pending", false);
+    batch.entries.extend(closed.entries.into_iter().chain(admitted.entries));
+    batch.handoffs = [closed.handoffs, admitted.handoffs].concat();
+    batch.row = admitted.row;
+    batch
+}
+
+/// Returns the first words of each statement that an append runs, and how many it compiles.
+fn append(runs: u64) -> (Vec<String>, u64) {
+    let (mut conn, mut alice, _folder) = history(runs);
+    let mut keep = |conn: &Connection, id| {
+        let batch = handoff(&mut alice, id);
+        let answers = writer::write_all(conn, [&batch].into_iter()).expect("written");
+        let head = query::head(conn).expect("readable");
+        assert!(matches!(&answers[..], [Ok(position)] if *position == head), "{answers:?}");
+    };
+    // The first one compiles the statements.
+    keep(&conn, 2);
+    let (ran, compiled) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicU64::new(0)));
+    let (statements, counter) = (ran.clone(), compiled.clone());
+    let trace = move |event: TraceEvent<'_>| {
+        if let TraceEvent::Stmt(_, sql) = event {
+            let words = sql.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
+            statements.lock().expect("nobody panicked").push(words);
+        }
+    };
+    conn.trace_v2(TraceEventCodes::SQLITE_TRACE_STMT, Some(trace)).expect("traced");
+    let authorizer = move |_: AuthContext<'_>| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        Authorization::Allow
+    };
+    conn.authorizer(Some(authorizer)).expect("an authorizer");
+    keep(&conn, 3);
+    let ran = std::mem::take(&mut *ran.lock().expect("nobody panicked"));
+    (ran, compiled.load(Ordering::Relaxed))
+}
+
+#[test]
+fn an_append_runs_each_statement_once_and_compiles_none() {
+    let mut expected = vec!["BEGIN IMMEDIATE", "SELECT seq, status,"];
+    expected.extend(["INSERT INTO events"; 5]);
+    // Not the statement that writes the indexes over runs, too.
+    expected.push("UPDATE runs SET");
+    expected.extend(["INSERT INTO handoffs"; 2]);
+    expected.push("COMMIT");
+    // The test itself asks for the last position.
+    expected.push("SELECT seq FROM");
+    for runs in [20, 400] {
+        let (ran, compiled) = append(runs);
+        assert_eq!(ran, expected, "after {runs} runs");
+        assert_eq!(compiled, 0, "after {runs} runs");
     }
 }

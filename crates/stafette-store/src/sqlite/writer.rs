@@ -2,15 +2,15 @@
 
 use std::time::Instant;
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use stafette_model::RunId;
 use tokio::sync::mpsc;
 
 use super::ground::Ground;
 use super::{fault, query};
-use crate::queue::{self, Append};
+use crate::queue;
 use crate::stats::Counters;
-use crate::{AppendError, Batch, Entry, HandoffRow, RunRow, Snapshot, checksum, digits};
+use crate::{AppendError, Batch, HandoffRow, RunRow, Snapshot, checksum, digits};
 
 /// A request to the thread.
 pub(super) type Job = queue::Job<Box<dyn FnOnce(&mut Connection) + Send>>;
@@ -29,7 +29,8 @@ pub(super) fn work(
                 let group;
                 (group, next) = queue::gather(*first, &mut jobs);
                 let begun = Instant::now();
-                let written = write_all(&mut conn, &group).map_err(fault::append);
+                let batches = group.iter().map(|append| &append.batch);
+                let written = write_all(&conn, batches).map_err(fault::append);
                 let written = written.and_then(|answers| standing(ground, answers));
                 queue::answer(group, written, begun, counters);
             }
@@ -55,17 +56,25 @@ pub(super) fn standing<T>(ground: &Ground, written: T) -> Result<T, AppendError>
 
 /// Writes a group in one transaction. A conflicting batch writes nothing, so it cannot harm the
 /// others.
-fn write_all(
-    conn: &mut Connection,
-    group: &[Append],
+pub(super) fn write_all<'a>(
+    conn: &Connection,
+    group: impl Iterator<Item = &'a Batch>,
 ) -> rusqlite::Result<Vec<Result<u64, AppendError>>> {
-    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let answers: Vec<_> =
-        group.iter().map(|append| write(&tx, &append.batch)).collect::<rusqlite::Result<_>>()?;
-    if answers.iter().any(Result::is_ok) {
-        tx.commit()?;
+    // A transaction of rusqlite compiles both ends of it anew, for every group.
+    let execute = |sql: &str| conn.prepare_cached(sql)?.execute([]);
+    execute("BEGIN IMMEDIATE")?;
+    let answers: rusqlite::Result<Vec<_>> = group.map(|batch| write(conn, batch)).collect();
+    let answers = answers.and_then(|answers| {
+        if answers.iter().any(Result::is_ok) {
+            execute("COMMIT")?;
+        }
+        Ok(answers)
+    });
+    if !conn.is_autocommit() {
+        // What led here is the error to tell. If this fails as well, the next group cannot begin.
+        let _ = execute("ROLLBACK");
     }
-    Ok(answers)
+    answers
 }
 
 pub(super) fn write(
@@ -78,9 +87,7 @@ pub(super) fn write(
     if found != expected {
         return Ok(Err(AppendError::Conflict { run, expected, found }));
     }
-    for entry in &batch.entries {
-        write_entry(conn, batch, entry)?;
-    }
+    let position = write_entries(conn, batch)?;
     match stored {
         Some(stored) if stored.keys == Keys::of(&batch.row) => update_run(conn, &batch.row)?,
         _ => write_run(conn, &batch.row)?,
@@ -91,7 +98,7 @@ pub(super) fn write(
     if let Some(snapshot) = &batch.snapshot {
         write_snapshot(conn, batch, snapshot)?;
     }
-    query::head(conn).map(Ok)
+    position.map_or_else(|| query::head(conn), Ok).map(Ok)
 }
 
 /// What of a run's row is in indexes and can change.
@@ -128,20 +135,26 @@ fn stored(conn: &Connection, run: RunId) -> rusqlite::Result<Option<StoredRun>> 
         .optional()
 }
 
-fn write_entry(conn: &Connection, batch: &Batch, entry: &Entry) -> rusqlite::Result<usize> {
-    conn.prepare_cached(
+/// Returns the position of the last event; `None` if there is none.
+fn write_entries(conn: &Connection, batch: &Batch) -> rusqlite::Result<Option<u64>> {
+    let mut position = None;
+    let mut statement = conn.prepare_cached(
         "INSERT INTO events (run, seq, at, name, handoff, body, sum)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-    )?
-    .execute(params![
-        batch.run.0.as_bytes(),
-        entry.seq,
-        entry.at.0,
-        entry.name,
-        entry.handoff.map(|id| id.0),
-        entry.body,
-        checksum::event(batch.run, entry),
-    ])
+    )?;
+    for entry in &batch.entries {
+        let inserted = statement.insert(params![
+            batch.run.0.as_bytes(),
+            entry.seq,
+            entry.at.0,
+            entry.name,
+            entry.handoff.map(|id| id.0),
+            entry.body,
+            checksum::event(batch.run, entry),
+        ])?;
+        position = Some(inserted.cast_unsigned());
+    }
+    Ok(position)
 }
 
 fn write_run(conn: &Connection, row: &RunRow) -> rusqlite::Result<usize> {
