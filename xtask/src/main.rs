@@ -17,7 +17,7 @@ const HELP: &str = "\
 Chores of the workspace:
 
   cargo xtask test          everything that must hold before a change lands
-  cargo xtask test --fast   the same without the docs and the licences
+  cargo xtask test --fast   the same without the docs, the licences and the packages
   cargo xtask tidy          only the rules about the source itself
   cargo xtask agents        the first contact with every real agent, as a table
                             [--only claude,codex] [--runner exec,pty,acp] [--limit SECONDS]
