@@ -10,7 +10,7 @@ use super::target::Target;
 use crate::shell;
 
 /// The profile that packages are built with.
-const PROFILE: &str = "release";
+const PROFILE: &str = "dist";
 
 /// The oldest glibc that Rust's own library supports: that of RHEL 7, Debian 8 and Ubuntu 14.04.
 const OLDEST: Glibc = (2, 17);
