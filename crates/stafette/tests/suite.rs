@@ -70,10 +70,10 @@ mod newcomer;
 mod orders;
 #[path = "suite/orphans.rs"]
 mod orphans;
-#[path = "../../stafette-sandbox/tests/machine/parts.rs"]
-mod parts;
 #[path = "suite/page.rs"]
 mod page;
+#[path = "../../stafette-sandbox/tests/machine/parts.rs"]
+mod parts;
 #[path = "suite/people.rs"]
 mod people;
 #[path = "suite/phases.rs"]
