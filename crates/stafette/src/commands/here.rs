@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::Value;
-use stafette_engine::RunView;
 
 use super::{Context, changes};
 use crate::client::Client;
@@ -136,14 +135,12 @@ impl Standing {
 
     /// Counts what the daemon has. Returns true if it continues no run before the user acts.
     async fn ask(&mut self, client: &Client) -> Result<bool, Failure> {
-        let runs: Vec<RunView> = client.get("/v1/runs").await?;
+        let runs = super::unfinished(client).await?;
         let questions: Vec<Value> = client.get("/v1/inbox").await?;
         let health: Value = client.get("/healthz").await?;
-        let open = runs.iter().filter(|run| !run.is_over());
-        let (stopped, running): (Vec<_>, Vec<_>) = open.partition(|run| run.stopped);
         self.daemon = true;
-        self.running = running.len();
-        self.stopped = stopped.len();
+        self.running = runs.iter().filter(|run| !run.stopped).count();
+        self.stopped = super::stopped(client, &health).await?;
         self.questions = questions.len();
         self.changes = changes::waiting(client, &questions).await?.len();
         Ok(health["held"] == true)
