@@ -166,7 +166,7 @@ async fn list(a2a: &A2a, wanted: ListTasksRequest) -> Result<ListTasksResponse, 
     let since = wanted.status_timestamp_after.map(|since| since.timestamp_millis());
     let mut tasks: Vec<Task> = Vec::new();
     let (mut total, mut reached, mut more) = (0, after.is_none(), false);
-    for view in a2a.engine.runs(LISTED).await.map_err(refused)? {
+    for view in a2a.engine.overview(LISTED).await.map_err(refused)? {
         let found = task::task(&a2a.engine, view.run, extent).await?;
         let state = wanted.status.as_ref().is_none_or(|state| *state == found.status.state);
         let at = found.status.timestamp.map(|at| at.timestamp_millis());

@@ -20,6 +20,7 @@ use rustix::process::{
 };
 use stafette_core::command::environment as variables;
 use stafette_core::run::session::SessionState;
+use stafette_core::wire::phase;
 use stafette_core::{AgentName, Failure, FailureKind, TurnKey, Usage};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, sleep};
@@ -529,6 +530,17 @@ pub(crate) fn describe(status: ExitStatus) -> String {
     }
 }
 
+/// The phase that the turn is about, and the task that its answer has to name; nothing outside of
+/// phases.
+fn asked(job: &Job) -> impl Iterator<Item = (&'static str, String)> {
+    let offer = &job.order.offer;
+    let phase = phase::asked(offer).map(|phase| ("STAFETTE_PHASE", phase.to_string()));
+    let task = offer.foreign.as_ref().map(|foreign| ("STAFETTE_TASK_ID", foreign.id.clone()));
+    // No program can be started with a variable that has an end within it.
+    let task = task.filter(|(_, id)| phase.is_some() && !id.contains('\0'));
+    phase.into_iter().chain(task)
+}
+
 /// The environment of an agent.
 pub(crate) fn environment(job: &Job) -> Vec<(OsString, OsString)> {
     let profile = job.profile.as_ref();
@@ -558,6 +570,7 @@ pub(crate) fn environment(job: &Job) -> Vec<(OsString, OsString)> {
         ("STAFETTE_PROGRAM", job.program.to_string_lossy().into_owned()),
     ];
     seen.extend(own.map(|(name, value)| (name.into(), value.into())));
+    seen.extend(asked(job).map(|(name, value)| (name.into(), value.into())));
     seen.extend(job.given.iter().map(|(name, value)| (name.into(), value.into())));
     seen.extend(job.confined.iter().flat_map(|confined| confined.variables.clone()));
     seen

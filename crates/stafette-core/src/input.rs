@@ -4,13 +4,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::handoff::Receipt;
+use crate::run::budget::Grant;
 use crate::run::message::Way;
 use crate::run::session::SessionState;
 use crate::run::tell::TurnReport;
 use crate::team::{Said, TeamInput};
 use crate::{
     AgentName, Fields, HandoffId, MessageId, Millis, Offer, Party, Question, Response, Time,
-    TurnKey, Usage, Usd,
+    TurnKey, Usage,
 };
 
 /// An input to a run.
@@ -164,12 +165,7 @@ pub enum Input {
         message: String,
     },
     /// Allows the run to spend more.
-    RaiseBudget {
-        /// The additional amount, in US dollars.
-        money: Usd,
-        /// The additional number of tokens.
-        tokens: u64,
-    },
+    RaiseBudget(Grant),
     /// Pauses the run: no new turns are ordered.
     Pause {
         /// The name of the requester.

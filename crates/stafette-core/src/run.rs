@@ -516,7 +516,7 @@ fn decide(draft: &mut Draft, input: Input) -> Reply {
         Input::Deliver { turn, messages, way } => message::deliver(draft, turn, messages, way),
         Input::Printed { turn, frame } => printed::decide(draft, turn, frame),
         Input::Alert { code, message } => alert::decide(draft, code, message),
-        Input::RaiseBudget { money, tokens } => budget::raise(draft, money, tokens),
+        Input::RaiseBudget(grant) => budget::raise(draft, grant),
         Input::Pause { by } => pause::pause(draft, by),
         Input::Unpause { by } => pause::unpause(draft, by),
         Input::Cancel { by, why } => cancel::decide(draft, &by, &why),

@@ -203,8 +203,9 @@ pub struct Agent {
     #[serde(default)]
     pub needs: Vec<Need>,
     /// The expected usage of a turn, until the agent has a history. Without an estimate, the first
-    /// turn of an agent without a history reserves the entire budget of the run. Where nobody can
-    /// tell what a turn has used, it counts as that much.
+    /// turn of an agent without a history reserves the entire budget of the run, if its runner can
+    /// tell what it costs; of one that cannot, such as a command without a profile, no turn reserves
+    /// anything. Where nobody can tell what a turn has used, it counts as the estimate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Estimate")]
     pub estimate: Option<Estimate>,

@@ -6,6 +6,7 @@ use stafette_core::run::Stage;
 use stafette_core::run::session::SessionState;
 use stafette_core::{Handoff, HandoffId, Party, Run, RunId, State, Time, Usage};
 
+use crate::record::is_offered;
 use crate::{Engine, EngineError, RunView, clock};
 
 /// The maximum length, in characters, of a text shown with an agent; the handoff has it in full.
@@ -262,6 +263,10 @@ impl<'a> Look<'a> {
             }
             State::Pending { .. } => ("waits for its turn".to_owned(), None),
             state => match state.turn() {
+                Some(turn) if is_offered(self.run, work) => {
+                    let what = "waits for its agent to take the turn".to_owned();
+                    (what, Some(turn.finish_by))
+                }
                 Some(turn) => {
                     let is_ballot = stafette_core::team::council::is_turn(&work.constraints)
                         && self.run.votes_blindly();

@@ -1,7 +1,7 @@
 //! All runs of one project.
 
 mod handles;
-mod reads;
+pub(crate) mod reads;
 pub(crate) mod stopped;
 
 use std::collections::{BTreeMap, HashMap};
@@ -33,7 +33,7 @@ fn continues(input: &Input) -> bool {
         Input::Answer { .. }
         | Input::Unpause { .. }
         | Input::Propose { .. }
-        | Input::RaiseBudget { .. }
+        | Input::RaiseBudget(_)
         | Input::Take { .. }
         | Input::Finish { .. } => true,
         // An agent that has survived its daemon reports to whoever is there: that continues nothing.

@@ -60,6 +60,7 @@ pub use context::Plugins;
 pub use cost::{By, Cost, CostLine};
 pub use council::{CouncilView, MemberView};
 pub use driver::{Driver, Plan, RestoreError, Step};
+pub use engine::reads::UNFINISHED;
 pub use engine::stopped::{OpenRuns, StoppedRuns};
 pub use engine::{Engine, Settings};
 pub use error::{EngineError, change_code, renewal_code};

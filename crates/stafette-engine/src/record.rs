@@ -8,6 +8,7 @@ use stafette_core::run::Tally;
 use stafette_core::run::budget::{self, Purse};
 use stafette_core::run::propose::HandoffRefused;
 use stafette_core::team::order::Order;
+use stafette_core::workflow::Runner;
 use stafette_core::{Event, Handoff, HandoffId, Recorded, Run, RunId, State, Time};
 use stafette_store::{Batch, Entry, HandoffRow, RunRow, Snapshot};
 
@@ -43,6 +44,10 @@ pub struct RunView {
     pub generation: Option<u32>,
     /// The names of the agents at work.
     pub working: Vec<String>,
+    /// The names of agents that connect by themselves, and have not taken the turn yet that waits
+    /// for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offered: Vec<String>,
     /// The sequence number of its last event.
     pub seq: u64,
     /// The start time of the run, in UTC.
@@ -113,11 +118,8 @@ impl RunView {
             why: ending,
             collecting: is_collecting(run),
             generation: run.team.lineage.as_ref().map(|lineage| lineage.number),
-            working: run
-                .open()
-                .filter(|handoff| handoff.state.turn().is_some())
-                .map(|handoff| handoff.offer.to.to_string())
-                .collect(),
+            working: turns(run, |handoff| !is_offered(run, handoff)),
+            offered: turns(run, |handoff| is_offered(run, handoff)),
             seq: run.seq,
             created_at: run.created_at.rfc3339(),
             updated_at: run.updated_at.rfc3339(),
@@ -128,6 +130,19 @@ impl RunView {
             council: CouncilView::of(run),
         }
     }
+}
+
+/// The agents of the turns that are out, as far as they are asked for.
+fn turns(run: &Run, asked: impl Fn(&Handoff) -> bool) -> Vec<String> {
+    let out = run.open().filter(|handoff| handoff.state.turn().is_some() && asked(handoff));
+    out.map(|handoff| handoff.offer.to.to_string()).collect()
+}
+
+/// True if a turn waits for an agent that connects by itself, and has not taken it yet.
+pub(crate) fn is_offered(run: &Run, handoff: &Handoff) -> bool {
+    let agent = run.workflow.agent(&handoff.offer.to);
+    matches!(handoff.state, State::Ordered(_))
+        && agent.is_some_and(|(_, agent)| agent.runner == Runner::External)
 }
 
 /// A handoff as people and programs see it: admitted, or refused with the rule.

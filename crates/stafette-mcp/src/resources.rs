@@ -74,7 +74,7 @@ pub(crate) const TEMPLATES: [Template; 4] = [
 /// Returns the resources that exist now and that the caller may see.
 pub(crate) async fn list(context: &CallContext) -> Result<Vec<Item>, ToolError> {
     let mut items = Vec::new();
-    for view in context.engine.runs(RUNS).await? {
+    for view in context.engine.overview(RUNS).await? {
         if context.may_see(view.run).await.is_err() {
             continue;
         }
@@ -94,7 +94,9 @@ pub(crate) async fn list(context: &CallContext) -> Result<Vec<Item>, ToolError> 
             about: format!("The handoffs of run {short}"),
             mime: JSON,
         });
-        for agent in view.working.iter().filter(|agent| context.may_be(agent).is_ok()) {
+        for agent in
+            view.working.iter().chain(&view.offered).filter(|agent| context.may_be(agent).is_ok())
+        {
             items.push(Item {
                 uri: format!("stafette://runs/{run}/briefings/{agent}"),
                 name: format!("briefing of {agent} in {short}"),
@@ -176,7 +178,7 @@ pub(crate) async fn complete(
 ) -> Vec<String> {
     let found: Vec<String> = match name {
         "run" => {
-            let runs = context.engine.runs(100).await.unwrap_or_default();
+            let runs = context.engine.overview(100).await.unwrap_or_default();
             let mut found = vec!["latest".to_owned()];
             for view in runs {
                 if context.may_see(view.run).await.is_ok() {

@@ -17,6 +17,7 @@ operations! {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "AgentPage")]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Page {
     /// Number of ended runs whose agents are included, from 0 to 1000.
     #[serde(default = "few")]

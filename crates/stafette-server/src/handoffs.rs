@@ -102,6 +102,7 @@ async fn row(edge: &Edge, run: RunId, handoff: HandoffId) -> Result<Row, Problem
 
 /// Parameters that the document itself does not contain.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Besides {
     /// Run id; the run in which the giver has a turn if left out.
     #[serde(default)]
@@ -246,6 +247,7 @@ impl Proposal {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Patience {
     /// Seconds to wait, at most 60; 60 if left out.
     #[serde(default)]

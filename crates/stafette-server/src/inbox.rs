@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stafette_core::run::budget::{Grant, Purse};
 use stafette_core::{Fields, HandoffId, Input, Party, Reply, RunId};
 use stafette_engine::Right;
 
@@ -52,6 +53,9 @@ pub(crate) struct Answer {
 pub(crate) struct Answered {
     /// Handoff id of the question.
     answered: HandoffId,
+    /// What the run may use from now on, if the answer has raised its budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raised: Option<String>,
     /// The run after the answer.
     run: Shown,
 }
@@ -85,7 +89,37 @@ async fn answer(
             return Err(problem.because("someone else was faster; see `stafette inbox`"));
         }
     }
-    Ok(Json(Answered { answered: handoff, run: Shown::of(&edge, run).await? }))
+    let after = edge.engine.state(run).await?;
+    let raised = grown(&state.purse, &after.purse);
+    Ok(Json(Answered { answered: handoff, raised, run: Shown::of(&edge, run).await? }))
+}
+
+/// What the limits are that were raised in between, such as `$10.00 for the run`.
+fn grown(before: &Purse, after: &Purse) -> Option<String> {
+    let (from, to) = (&before.limit, &after.limit);
+    let mut limit = Grant::default();
+    if to.money > from.money {
+        limit.money = to.money;
+    }
+    if to.tokens > from.tokens {
+        limit.tokens = to.tokens;
+    }
+    if to.handoffs > from.handoffs {
+        limit.handoffs = to.handoffs;
+    }
+    if to.time > from.time {
+        limit.time = to.time;
+    }
+    let run = (!limit.is_nothing()).then(|| format!("{} for the run", limit.words()));
+    let mut raised: Vec<String> = run.into_iter().collect();
+    for (agent, account) in &after.agents {
+        let more = before.agents.get(agent).map(|before| before.granted).unwrap_or_default();
+        if account.granted != more {
+            let granted = account.granted.words();
+            raised.push(format!("{granted} on top of its own for {agent}"));
+        }
+    }
+    (!raised.is_empty()).then(|| raised.join(", "))
 }
 
 /// Returns true if the handoff is a question to a person, open or answered.
@@ -124,8 +158,11 @@ async fn find(edge: &Edge, text: &str) -> Result<(RunId, HandoffId), Problem> {
             Err(problem.because("`stafette inbox` lists the open ones"))
         }
         (Some((run, _)), Some(_)) => {
-            let problem =
-                Problem::new(409, "ambiguous", format!("Several runs ask a question {name}"));
+            let problem = Problem::new(
+                409,
+                "ambiguous",
+                format!("The question {name} is asked in several runs"),
+            );
             Err(problem.because(format!("name the run too, such as {}:{name}", run.short())))
         }
     }

@@ -267,7 +267,7 @@ fn shown(answer: &LockOutcome) -> Result<(StatusCode, Json<LockView>), Problem> 
 
 /// Time to wait for a change.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Patience {
     /// Maximum wait; at most one minute.
     wait: Millis,

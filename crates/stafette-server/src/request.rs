@@ -35,6 +35,13 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        // Whoever gives a key relies on it.
+        if request.headers().contains_key(KEY) {
+            let problem = Problem::new(422, "bad_key", "This operation takes no idempotency key");
+            return Err(problem
+                .because("only `POST /v1/runs` and the webhooks of triggers know a request again by its key")
+                .fix("look whether the first request was carried out before it is sent again"));
+        }
         let bytes = Bytes::from_request(request, state).await?;
         let Json(body) = Json::<T>::from_bytes(&bytes)?;
         // Serde would also accept an array of the fields, which the API does not describe.
@@ -131,6 +138,9 @@ pub(crate) fn within<T: PartialOrd + std::fmt::Display>(
     Err(Problem::new(422, "bad_query", title).because(why))
 }
 
+/// Name of the header with an idempotency key.
+const KEY: &str = "idempotency-key";
+
 /// Maximum length of an idempotency key, in bytes.
 const LONGEST_KEY: usize = 255;
 
@@ -142,7 +152,8 @@ impl<S: Sync> FromRequestParts<S> for Key {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let Some(value) = parts.headers.get("idempotency-key") else { return Ok(Key(None)) };
+        // Taken out, because `Body` refuses a key that nobody reads.
+        let Some(value) = parts.headers.remove(KEY) else { return Ok(Key(None)) };
         let text = value.to_str().unwrap_or_default().trim();
         if text.is_empty() || text.len() > LONGEST_KEY {
             let problem = Problem::new(422, "bad_key", "The idempotency key cannot be used");

@@ -8,10 +8,11 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use stafette_core::run::budget::Grant;
 use stafette_core::run::create::RunCreated;
 use stafette_core::team::Inheritance;
 use stafette_core::{Fields, HandoffId, Input, RunId, Usd};
-use stafette_engine::{Engine, Explanation, Right, RunState, RunView};
+use stafette_engine::{Engine, Explanation, Right, RunState, RunView, UNFINISHED};
 
 use crate::answer::Listed;
 use crate::generations::{Begun, Continuous};
@@ -140,6 +141,7 @@ async fn start(
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "RunPage")]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Page {
     /// Maximum number of runs.
     #[serde(default = "hundred")]
@@ -148,9 +150,44 @@ pub(crate) struct Page {
     /// Only runs after this one in the list: the last run of the previous page.
     #[serde(default)]
     after: Option<RunId>,
-    /// Only runs with this status.
+    /// Only runs with this status, or all that have not ended (`unfinished`).
     #[serde(default)]
-    status: Option<String>,
+    status: Option<Wanted>,
+}
+
+/// Status of the runs to list.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "RunStatus")]
+enum Wanted {
+    /// All that have not ended.
+    Unfinished,
+    /// At least one agent is working.
+    Running,
+    /// The run waits for a person, for money or for time to pass.
+    Waiting,
+    /// The run was paused.
+    Paused,
+    /// The run ended successfully.
+    Succeeded,
+    /// The run ended without success.
+    Failed,
+    /// The run was cancelled.
+    Cancelled,
+}
+
+impl Wanted {
+    fn word(self) -> &'static str {
+        match self {
+            Wanted::Unfinished => UNFINISHED,
+            Wanted::Running => "running",
+            Wanted::Waiting => "waiting",
+            Wanted::Paused => "paused",
+            Wanted::Succeeded => "succeeded",
+            Wanted::Failed => "failed",
+            Wanted::Cancelled => "cancelled",
+        }
+    }
 }
 
 fn hundred() -> usize {
@@ -162,13 +199,11 @@ async fn list(
     Asked(page): Asked<Page>,
 ) -> Result<Listed<RunView>, Problem> {
     let limit = within("limit", page.limit, 1..=1000)?;
-    let items = edge.engine.runs_after(page.status.clone(), page.after, limit).await?;
+    let status = page.status.map(Wanted::word);
+    let items = edge.engine.runs_after(status.map(str::to_owned), page.after, limit).await?;
     let last = items.last().filter(|_| items.len() == limit).map(|view| view.run);
     let next = last.map(|run| {
-        let status = page.status.as_deref().unwrap_or_default();
-        let plain = status.chars().all(|c| c.is_ascii_alphanumeric());
-        let status =
-            if plain && !status.is_empty() { format!("&status={status}") } else { String::new() };
+        let status = status.map(|status| format!("&status={status}")).unwrap_or_default();
         format!("/v1/runs?limit={limit}&after={run}{status}")
     });
     Ok(Listed { items, next })
@@ -189,7 +224,7 @@ pub(crate) struct Shown {
 
 /// Level of detail and point in time of a run to show.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Moment {
     /// Sequence number of an event: the run is shown with its state after that event.
     #[schemars(range(min = 1))]
@@ -234,6 +269,7 @@ async fn settled(
 
 /// Time to wait for a result.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Wait {
     /// Seconds to wait, at most 60; 60 if left out.
     #[serde(default)]
@@ -313,14 +349,18 @@ pub(crate) struct Raise {
     /// Number of tokens to add to the token budget.
     #[serde(default)]
     tokens: u64,
+    /// Number of handoffs to add to the handoff budget.
+    #[serde(default)]
+    handoffs: u32,
 }
 
 async fn raise_budget(
     State(edge): State<Edge>,
     Named(TheRun { run }): Named<TheRun>,
-    Body(Raise { money, tokens }): Body<Raise>,
+    Body(Raise { money, tokens, handoffs }): Body<Raise>,
 ) -> Result<Json<Shown>, Problem> {
-    steer(&edge, &run, Input::RaiseBudget { money, tokens }).await
+    let grant = Grant { money, tokens, handoffs, ..Grant::default() };
+    steer(&edge, &run, Input::RaiseBudget(grant)).await
 }
 
 async fn steer(edge: &Edge, run: &str, input: Input) -> Result<Json<Shown>, Problem> {

@@ -57,6 +57,7 @@ operations! {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct From {
     /// Only events after this one: a position, or a sequence number within a run.
     #[serde(default)]

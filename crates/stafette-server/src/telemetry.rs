@@ -104,6 +104,7 @@ async fn alerts(State(edge): State<Edge>) -> Result<Json<AlertList>, Problem> {
 
 /// Query of a full-text search.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
     /// Words that must all occur; the last one may be a prefix.
     q: String,

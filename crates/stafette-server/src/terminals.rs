@@ -98,6 +98,7 @@ fn word(state: TerminalState) -> String {
 
 /// Filter for the list of terminals.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Which {
     /// Only terminals of this run.
     run: Option<String>,

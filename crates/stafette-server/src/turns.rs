@@ -33,6 +33,7 @@ operations! {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Wish {
     /// Only turns of this run.
     #[serde(default)]

@@ -244,7 +244,7 @@ pub(crate) enum Template {
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// What the agents should do; optional with --from-context.
+    /// What the agents should do, or - to read it from standard input; optional with --from-context.
     #[arg(required_unless_present = "from_context")]
     pub(crate) request: Option<String>,
     /// Limit on the cost, such as 5usd [default: the workflow's budget].

@@ -294,6 +294,28 @@ pub(crate) async fn continue_runs(
     Ok(told)
 }
 
+/// All runs that have not ended, the newest first.
+pub(crate) async fn unfinished(client: &crate::client::Client) -> Result<Vec<RunView>, Failure> {
+    const PAGE: usize = 1000;
+    let mut runs: Vec<RunView> = Vec::new();
+    loop {
+        let after = runs.last().map(|last| format!("&after={}", last.run)).unwrap_or_default();
+        let path = format!("/v1/runs?status=unfinished&limit={PAGE}{after}");
+        let page: Vec<RunView> = client.get(&path).await?;
+        let is_last = page.len() < PAGE;
+        runs.extend(page);
+        if is_last {
+            return Ok(runs);
+        }
+    }
+}
+
+/// The number of runs that go on only once the user acts.
+async fn stopped(client: &crate::client::Client) -> Result<u64, Failure> {
+    let standing: serde_json::Value = client.get("/v1/standing").await?;
+    Ok(standing["stopped"].as_u64().unwrap_or_default())
+}
+
 /// Connects to the daemon of the present project, and starts it when none runs.
 pub(crate) async fn daemon(context: &Context) -> Result<crate::client::Client, Failure> {
     daemon::reach(&context.project()?).await
@@ -308,14 +330,7 @@ pub(crate) async fn daemon_of_runs(context: &Context) -> Result<crate::client::C
         true => ("`stafette up` continues it", "`stafette up` continues them"),
         false => ("`stafette why` says what to do", "`stafette status` says which"),
     };
-    let mut stopped = health["stopped_runs"].as_u64().unwrap_or(0);
-    if stopped > 0 {
-        // Those that only wait for an answer are not held up by that.
-        let runs: Vec<RunView> = client.get("/v1/runs").await?;
-        let waits = |run: &&RunView| run.stopped && run.waiting_on.as_deref() == Some("human");
-        stopped = stopped.saturating_sub(runs.iter().filter(waits).count() as u64);
-    }
-    match stopped {
+    match stopped(&client).await? {
         0 => {}
         1 => context.output.say(format!("1 run is stopped: {one}")),
         stopped => context.output.say(format!("{stopped} runs are stopped: {more}")),

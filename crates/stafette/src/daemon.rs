@@ -58,9 +58,33 @@ pub(crate) async fn reach(project: &Project) -> Result<Client, Failure> {
     tell_older(project).await;
     let client = Client::new(&project.socket()?);
     if !client.is_up().await? {
-        start(project, &client, &["--held"]).await?;
+        start_again(project, &client).await?;
     }
     Ok(client)
+}
+
+/// Starts a daemon that only shows what exists. It listens where the one before did, if that was
+/// killed: whoever ends one says so, and then nothing is noted.
+async fn start_again(project: &Project, client: &Client) -> Result<(), Failure> {
+    let place = state::place(&project.root);
+    let before = Listens::read(&place);
+    let mut arguments = vec!["--held".to_owned()];
+    arguments.extend(before.iter().flat_map(Listens::arguments));
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    start(project, client, &arguments).await?;
+    let Some(before) = before else { return Ok(()) };
+    let said = match Listens::read(&place) {
+        Some(now) => {
+            format!("the daemon was killed; one that listens on {} is there again", now.url)
+        }
+        None => format!(
+            "the daemon was killed, and the one that is there now does not listen on {}: see \
+             `stafette state` for its log",
+            before.url
+        ),
+    };
+    Output::new(false).say(said);
+    Ok(())
 }
 
 /// Says that a state lies in the project, where none is read, or at the place of a path that the
@@ -335,7 +359,14 @@ impl Daemon {
             ground.note(&for_agents);
             ground.note(&state.join("knowledge.db"));
             let listens = match self.wanted(project)? {
-                Some(wanted) => Some(wanted.open(&edge).await?),
+                Some(wanted) => match wanted.open(&edge).await {
+                    // It was asked for another daemon: who only looks now is shown what there is.
+                    Err(failure) if self.held && self.door.listen.is_some() => {
+                        tracing::warn!(%failure.what, %failure.why, "the daemon does not listen");
+                        None
+                    }
+                    opened => Some(opened?),
+                },
                 None => None,
             };
             // Without the note a second `up` with flags is refused, which says what to do.
@@ -366,6 +397,10 @@ impl Daemon {
                 Some(_) => drop(around),
             }
             open.tasks.iter().for_each(JoinHandle::abort);
+            if lost.is_none() {
+                // The next one listens where its own flags say.
+                let _ = Listens::note(None, &state);
+            }
             for own in [&socket, &for_agents].into_iter().filter(|own| open.ground.owns(own)) {
                 let _ = fs::remove_file(own);
             }

@@ -70,6 +70,8 @@ mod newcomer;
 mod orders;
 #[path = "suite/orphans.rs"]
 mod orphans;
+#[path = "suite/outsider.rs"]
+mod outsider;
 #[path = "suite/page.rs"]
 mod page;
 #[path = "../../stafette-sandbox/tests/machine/parts.rs"]

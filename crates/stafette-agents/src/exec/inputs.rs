@@ -6,11 +6,20 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde_json::json;
+use stafette_core::Offer;
+use stafette_core::wire::phase;
 
 use crate::Job;
 
 /// The variable that names the file.
 const NAME: &str = "STAFETTE_INPUTS";
+
+/// The phase that an answer has to name, with its task; nothing outside of phases.
+fn asked(offer: &Offer) -> Option<serde_json::Value> {
+    let phase = phase::asked(offer)?;
+    let task = &offer.foreign.as_ref()?.id;
+    Some(json!({ "task_id": task, "phase": phase }))
+}
 
 /// The file, which is removed when this is dropped.
 #[derive(Debug)]
@@ -45,6 +54,7 @@ impl Inputs {
         let offer = &order.offer;
         let text = serde_json::to_vec_pretty(&json!({
             "traceId": order.trace_id,
+            "phase": asked(offer),
             "request": order.request,
             "task": {
                 "from": offer.from,

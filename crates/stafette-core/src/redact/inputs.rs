@@ -46,7 +46,7 @@ impl Redact for Input {
                 code.redact(redactor);
                 message.redact(redactor);
             }
-            Input::ClockJumped { by: _ } | Input::RaiseBudget { money: _, tokens: _ } => {}
+            Input::ClockJumped { by: _ } | Input::RaiseBudget(_) => {}
             Input::Pause { by } | Input::Unpause { by } => by.redact(redactor),
             Input::Cancel { by, why } => {
                 by.redact(redactor);

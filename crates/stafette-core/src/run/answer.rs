@@ -12,7 +12,6 @@ use crate::text::nearest;
 use crate::workflow::RecoveryCause;
 use crate::{
     Event, Fields, Handoff, HandoffId, Ignored, Outcome, Party, Reply, Response, Run, TurnResult,
-    Usd,
 };
 
 /// A person answered a question.
@@ -43,7 +42,7 @@ pub(crate) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply 
         return Reply::Ignored(Ignored::NotOpen);
     };
     let question = handoff.offer.question.clone().unwrap_or_default();
-    if let Some(complaint) = objection(&draft.run, &question, &answer) {
+    if let Some(complaint) = objection(draft, id, &question, &answer) {
         return Reply::Unfit { complaints: vec![complaint] };
     }
     let about = question.about;
@@ -71,7 +70,7 @@ pub(crate) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply 
         About::Permission(turn, request) => {
             permission::answered(draft, turn, request, answer.text);
         }
-        About::Budget => budget::answered(draft, &word),
+        About::Budget => budget::answered(draft, id, &word),
         About::Team(about) => team::answered(draft, id, &about, &answer, response.outputs),
     }
     Reply::Answered
@@ -79,7 +78,8 @@ pub(crate) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply 
 
 /// Says why a text is no answer to a question of the system: it decides something, so only its
 /// options are answers, and own words only where they help an agent.
-fn objection(run: &Run, question: &Question, answer: &Answer) -> Option<String> {
+fn objection(draft: &Draft, id: HandoffId, question: &Question, answer: &Answer) -> Option<String> {
+    let run = &draft.run;
     let (text, options) = (answer.text.trim(), question.options.as_slice());
     if options.iter().any(|option| option.eq_ignore_ascii_case(text)) {
         return None;
@@ -92,12 +92,11 @@ fn objection(run: &Run, question: &Question, answer: &Answer) -> Option<String> 
                 || advice(text).is_some()
                 || (is_waited_for(run, *failed) && misspelled(options, text).is_none())
         }
-        About::Budget => Usd::parse(&text.to_lowercase()).is_ok(),
+        About::Budget => return budget::objection(draft, id, text),
         About::Unconfirmed(_) | About::Confirm(..) | About::Permission(..) => false,
     };
     let more = match &question.about {
         About::Recovery(_) => "; words for the agent follow `retry`, as in `retry use port 8081`",
-        About::Budget => "; an amount to add is an answer too, as in `5usd`",
         _ => "",
     };
     let options: Vec<String> = options.iter().map(|option| format!("`{option}`")).collect();

@@ -15,7 +15,7 @@ use crate::{
     Event, Handoff, HandoffId, Kind, Millis, Offer, Party, Question, Reason, Reply, Usage, Usd,
 };
 
-pub use purse::{Account, Day, Purse};
+pub use purse::{Account, Day, Grant, Purse};
 
 /// The run would exceed a budget.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -34,9 +34,13 @@ pub struct BudgetReached {
 pub struct BudgetRaised {
     /// The run's new budget.
     pub limit: Budget,
-    /// The agent whose own budget is granted once more, if any.
+    /// The agent whose own budget is raised too, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// What the agent may use on top of its own budget; in events of older releases nothing, which
+    /// is its own budget once more.
+    #[serde(default, skip_serializing_if = "Grant::is_nothing")]
+    pub own: Grant,
 }
 
 /// The expected cost of one turn of an agent, as known before a run.
@@ -147,9 +151,14 @@ pub(crate) fn reserve(draft: &mut Draft, id: HandoffId) -> Option<Usage> {
 }
 
 fn ask(draft: &mut Draft, id: HandoffId, reached: BudgetReached) {
+    let raise = Raise::needed(draft, id);
     let question = Question {
         reason: "budget".into(),
-        details: format!("The budget is reached: {}. Raise it or stop?", reached.why),
+        details: format!(
+            "The budget is reached: {}. Raise it ({}) or stop?",
+            reached.why,
+            raise.words()
+        ),
         options: vec!["raise".into(), "stop".into()],
         blocking: true,
         about: About::Budget,
@@ -162,6 +171,110 @@ fn ask(draft: &mut Draft, id: HandoffId, reached: BudgetReached) {
         ..Offer::new(Party::Orchestrator, Party::Human, Kind::Delegate, Reason::ResourceExhausted)
     };
     propose::ask(draft, Proposal { cause: Some(id), ..Proposal::of(offer) });
+}
+
+/// What to add to the limits that bind: all of them, so that the next turn can begin.
+#[derive(Clone, PartialEq, Debug, Default)]
+struct Raise {
+    /// For the run.
+    run: Grant,
+    /// For an agent's own budget.
+    own: Option<(String, Grant)>,
+}
+
+impl Raise {
+    /// Returns what the next turn of `id` needs.
+    fn needed(draft: &Draft, id: HandoffId) -> Self {
+        let run = &draft.run;
+        let time = match run.out_of_time() <= draft.now {
+            true => run.workflow.budget.time,
+            false => Millis(0),
+        };
+        let mut raise = Raise { run: Grant { time, ..Grant::default() }, own: None };
+        let Some(handoff) = run.handoff(id) else { return raise };
+        let Some(more) = expected(run, handoff) else { return raise };
+        // A turn that is out needs no more than it has, except time.
+        if handoff.state.turn().is_some() {
+            return raise;
+        }
+        let new = handoff.turn == 0;
+        raise.run = Grant { time, ..run.purse.missing(&run.workflow.budget, more, new) };
+        if let Some((name, agent)) = run.workflow.agent(&handoff.offer.to) {
+            let account = run.purse.agents.get(name.as_str()).cloned().unwrap_or_default();
+            let own = account.missing(&agent.budget, more, new);
+            raise.own = (!own.is_nothing()).then(|| (name.to_string(), own));
+        }
+        raise
+    }
+
+    fn words(&self) -> String {
+        let own = self.own.as_ref().map(|(name, own)| format!("{name} by {}", own.words()));
+        let run = (!self.run.is_nothing()).then(|| format!("the run by {}", self.run.words()));
+        run.into_iter().chain(own).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The same with an amount that a person says in place of the one that was suggested. `Err` with
+    /// the units that bind if it is of a limit that does not.
+    fn by(mut self, said: &str) -> Result<Self, Vec<&'static str>> {
+        let grants = [Some(&self.run), self.own.as_ref().map(|(_, own)| own)];
+        let binds = |is: fn(&Grant) -> bool| grants.iter().flatten().any(|grant| is(grant));
+        let units: Vec<&'static str> = [
+            (binds(|grant| !grant.money.is_zero()), "usd"),
+            (binds(|grant| grant.tokens > 0), "tokens"),
+            (binds(|grant| grant.handoffs > 0), "handoffs"),
+        ]
+        .into_iter()
+        .filter_map(|(binds, unit)| binds.then_some(unit))
+        .collect();
+        let said = said.trim().to_lowercase();
+        let count = |unit: &str| {
+            let bare =
+                said.strip_suffix(unit).or_else(|| said.strip_suffix(&unit[..unit.len() - 1]));
+            bare.and_then(|bare| bare.trim().replace('_', "").parse::<u64>().ok())
+        };
+        let (unit, amount) = match (count("tokens"), count("handoffs"), Usd::parse(&said)) {
+            (Some(tokens), _, _) => ("tokens", tokens),
+            (_, Some(handoffs), _) => ("handoffs", handoffs),
+            (_, _, Ok(money)) => ("usd", money.0),
+            _ => return Err(units),
+        };
+        if amount == 0 || !units.contains(&unit) {
+            return Err(units);
+        }
+        let set = |grant: &mut Grant| match unit {
+            "tokens" if grant.tokens > 0 => grant.tokens = amount,
+            "handoffs" if grant.handoffs > 0 => {
+                grant.handoffs = u32::try_from(amount).unwrap_or(u32::MAX);
+            }
+            "usd" if !grant.money.is_zero() => grant.money = Usd(amount),
+            _ => {}
+        };
+        set(&mut self.run);
+        self.own.iter_mut().for_each(|(_, own)| set(own));
+        Ok(self)
+    }
+}
+
+/// Says why a text is no answer to the open question about the budget: it is an amount of something
+/// that is not exhausted, or none.
+pub(crate) fn objection(draft: &Draft, question: HandoffId, text: &str) -> Option<String> {
+    let units = Raise::needed(draft, waiting(&draft.run, question)?).by(text).err()?;
+    let amounts = units.iter().map(|unit| match *unit {
+        "usd" => "`5usd`",
+        "tokens" => "`100000tokens`",
+        _ => "`10handoffs`",
+    });
+    let amounts: Vec<&str> = amounts.collect();
+    let also = match amounts.is_empty() {
+        true => String::new(),
+        false => format!("; an amount to add is an answer too, as in {}", amounts.join(" or ")),
+    };
+    Some(format!("`{text}` is none of the options `raise`, `stop`{also}"))
+}
+
+/// Returns the handoff whose turn waits for the answer to a question about the budget.
+fn waiting(run: &Run, question: HandoffId) -> Option<HandoffId> {
+    run.handoff(question)?.cause
 }
 
 /// Checks the run's time limit; called when time has passed.
@@ -184,23 +297,26 @@ pub(crate) fn is_budget_question(handoff: &Handoff) -> bool {
     handoff.offer.question.as_ref().is_some_and(|question| question.about == About::Budget)
 }
 
-/// Applies a person's answer: `raise` grants the same amount again, a number grants that much more,
-/// anything else stops the run.
-pub(crate) fn answered(draft: &mut Draft, word: &str) {
-    let initial = &draft.run.workflow.budget;
-    let own = draft.run.purse.reached.as_ref().is_some_and(|reached| reached.agent.is_some());
-    let (money, tokens) = match (word, Usd::parse(word)) {
-        // The run has enough; only the agent's budget is granted again.
-        ("raise", _) | (_, Ok(_)) if own => (Usd(0), 0),
-        ("raise", _) => (initial.money, initial.tokens),
-        (_, Ok(money)) => (money, initial.tokens),
-        _ => return close::end(draft, Status::Failed, "the budget is reached"),
-    };
-    grow(draft, money, tokens);
+/// Applies a person's answer: `raise` adds what the question said, or what the next turn needs by
+/// now; an amount adds that much; anything else stops the run.
+pub(crate) fn answered(draft: &mut Draft, question: HandoffId, word: &str) {
+    let needed = waiting(&draft.run, question).map(|id| Raise::needed(draft, id));
+    let needed = needed.unwrap_or_default();
+    match word {
+        "raise" => grow(draft, needed),
+        _ => match needed.by(word) {
+            Ok(raise) => grow(draft, raise),
+            Err(_) => close::end(draft, Status::Failed, "the budget is reached"),
+        },
+    }
 }
 
-pub(crate) fn raise(draft: &mut Draft, money: Usd, tokens: u64) -> Reply {
-    grow(draft, money, tokens);
+pub(crate) fn raise(draft: &mut Draft, mut run: Grant) -> Reply {
+    // Granting more of anything also grants the time for it, counted from now.
+    if draft.run.out_of_time() <= draft.now {
+        run.time = draft.run.workflow.budget.time;
+    }
+    grow(draft, Raise { run, own: None });
     if let Some(question) = draft.run.open_budget_question() {
         let raised = crate::Response::new(Party::Human, crate::Outcome::Resolved);
         close::answered(draft, question, raised);
@@ -208,30 +324,22 @@ pub(crate) fn raise(draft: &mut Draft, money: Usd, tokens: u64) -> Reply {
     Reply::Recorded
 }
 
-fn grow(draft: &mut Draft, money: Usd, tokens: u64) {
-    let run = &draft.run;
-    let now = &run.purse.limit;
-    // Granting more of anything also grants the time for it, counted from now.
-    let elapsed = draft.now.since(run.created_at);
-    let time = match run.out_of_time() <= draft.now {
-        true => Millis(elapsed.0.saturating_add(run.workflow.budget.time.0)),
+fn grow(draft: &mut Draft, Raise { run: more, own }: Raise) {
+    let now = &draft.run.purse.limit;
+    let elapsed = draft.now.since(draft.run.created_at);
+    let time = match more.time.0 > 0 {
+        true => Millis(elapsed.0.saturating_add(more.time.0)),
         false => now.time,
     };
-    let reached = run.purse.reached.as_ref();
-    let more = match reached {
-        Some(BudgetReached { part, agent: None, .. }) if part == "handoffs" => {
-            run.workflow.budget.handoffs
-        }
-        _ => 0,
-    };
-    let agent = reached.and_then(|reached| reached.agent.clone());
     let limit = Budget {
-        money: Usd(now.money.0.saturating_add(money.0)),
-        tokens: now.tokens.saturating_add(tokens),
-        handoffs: now.handoffs.saturating_add(more),
+        money: Usd(now.money.0.saturating_add(more.money.0)),
+        tokens: now.tokens.saturating_add(more.tokens),
+        handoffs: now.handoffs.saturating_add(more.handoffs),
         time,
     };
-    draft.record(Event::BudgetRaised(BudgetRaised { limit, agent }));
+    let (agent, own) = own.unzip();
+    let own = own.unwrap_or_default();
+    draft.record(Event::BudgetRaised(BudgetRaised { limit, agent, own }));
 }
 
 /// Returns the usage to record for the open turn of `id`. What is not known counts as the estimate of
@@ -326,7 +434,7 @@ impl BudgetRaised {
         run.purse.limit = self.limit.clone();
         run.purse.reached = None;
         if let Some(agent) = &self.agent {
-            run.purse.agents.entry(agent.clone()).or_default().raised += 1;
+            run.purse.agents.entry(agent.clone()).or_default().grant(self.own);
         }
     }
 }

@@ -42,7 +42,10 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, failure: Failure, usage: 
     match tell::answer(&draft.run, turn.handoff) {
         Some(result) => {
             if failure.kind != FailureKind::Invalid {
-                let message = format!("{turn} failed after its report: {}", failure.message);
+                let message = format!(
+                    "{turn} has told its result, which counts, and failed after that: {}",
+                    failure.message
+                );
                 alert::decide(draft, "FAILED_AFTER_REPORT".to_owned(), message);
             }
             finish::decide(draft, turn, TurnResult { usage, ..result })

@@ -98,6 +98,13 @@ pub struct Service {
     pub turns: u64,
     /// The cost of those turns, in US dollars.
     pub cost: Usd,
+    /// The number of turns whose cost is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A question that a person must answer before the team can continue.
@@ -413,6 +420,7 @@ fn services(run: &Run) -> BTreeMap<String, Service> {
     for (name, account) in &run.purse.agents {
         let service = agents.entry(name.clone()).or_default();
         service.turns += u64::from(account.turns);
+        service.unknown += u64::from(account.spent.unknown.money);
         service.cost = Usd(service.cost.0.saturating_add(account.spent.money.0));
     }
     agents

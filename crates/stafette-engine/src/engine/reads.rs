@@ -10,6 +10,9 @@ use crate::record::is_collecting;
 use crate::task::Shown;
 use crate::{Driver, EngineError, Feed, RunView};
 
+/// The status of [`Engine::runs_after`] that names all runs that have not ended.
+pub const UNFINISHED: &str = "unfinished";
+
 impl Engine {
     /// A run as it is now, and why it cannot go on at the moment, if it cannot.
     ///
@@ -75,7 +78,7 @@ impl Engine {
         self.runs_after(None, None, limit).await
     }
 
-    /// Runs of one status or of any, the newest first, going on after one of them.
+    /// Runs of one status, [`UNFINISHED`] or of any, the newest first, going on after one of them.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -85,8 +88,45 @@ impl Engine {
         after: Option<RunId>,
         limit: usize,
     ) -> Result<Vec<RunView>, EngineError> {
+        if status.as_deref() == Some(UNFINISHED) {
+            return self.unfinished(after, limit).await;
+        }
         let rows = self.store.runs(RunFilter { status, after, limit }).await?;
         rows.iter().map(|row| Ok(self.or_stopped(parse(row.seq, &row.body)?))).collect()
+    }
+
+    /// The runs that have not ended, however many have ended since.
+    async fn unfinished(
+        &self,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<RunView>, EngineError> {
+        let mut runs = self.store.unfinished().await?;
+        runs.sort_unstable_by(|a, b| b.cmp(a));
+        let mut views = Vec::new();
+        for run in runs.into_iter().filter(|run| after.is_none_or(|after| *run < after)) {
+            if views.len() == limit {
+                break;
+            }
+            // It may have been removed since.
+            let Some(row) = self.store.run(run).await? else { continue };
+            let view: RunView = parse(row.seq, &row.body)?;
+            if !view.is_over() {
+                views.push(self.or_stopped(view));
+            }
+        }
+        Ok(views)
+    }
+
+    /// The runs that have not ended, and the newest `limit` of all, the newest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn overview(&self, limit: usize) -> Result<Vec<RunView>, EngineError> {
+        let mut views = self.runs(limit).await?;
+        let listed = views.last().map(|view| view.run);
+        views.extend(self.unfinished(listed, usize::MAX).await?);
+        Ok(views)
     }
 
     /// The run that a person means: its id, some of its digits, or the newest one for `None`.

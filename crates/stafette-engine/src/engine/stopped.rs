@@ -32,7 +32,7 @@ impl DamagedRuns {
     }
 }
 
-/// The numbers of runs that have not ended.
+/// The numbers of runs that have work left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OpenRuns {
     pub running: usize,
@@ -78,13 +78,19 @@ impl StoppedRuns<'_> {
         self.engine.living().iter().filter(|run| self.contains(run.id)).count()
     }
 
-    /// Counts the runs that have not ended, by what they do.
+    /// Counts the runs that have work left, by what they do.
     #[must_use]
     pub fn open_runs(self) -> OpenRuns {
         let mut counted = OpenRuns::default();
-        for run in self.engine.living().iter().filter(|run| !run.status().is_final()) {
-            match run.status() {
-                _ if self.contains(run.id) => counted.stopped += 1,
+        for run in self.engine.living() {
+            let status = run.status();
+            match status {
+                // What waits for an answer is not held up.
+                _ if self.contains(run.id) => {
+                    counted.stopped += usize::from(status.waiting_on() != Some("human"));
+                }
+                // One that is over may have changes that are still being applied.
+                _ if status.is_final() => {}
                 Status::Paused => counted.paused += 1,
                 _ => counted.running += 1,
             }

@@ -194,7 +194,7 @@ impl super::Tool for Tool {
         let newest = (!within.is_zero()).then_some("latest");
         let Some(text) = arguments.run.as_deref().or(newest) else {
             let mut runs = Vec::new();
-            for view in context.engine.runs(RUNS).await? {
+            for view in context.engine.overview(RUNS).await? {
                 if context.may_see(view.run).await.is_ok() {
                     runs.push(RunBrief::of(view, None));
                 }

@@ -33,6 +33,7 @@ fn moment(name: &str, text: &str) -> Result<Time, Problem> {
 
 /// Period of the calendar to show.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Span {
     /// Start of the period; now if left out.
     #[serde(default)]

@@ -140,6 +140,7 @@ async fn task(
 
 /// Selects the run whose answers are shown.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct OfRun {
     /// Run id; the newest run if left out.
     #[serde(default)]

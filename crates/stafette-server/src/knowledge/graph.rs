@@ -45,6 +45,7 @@ async fn size(State(edge): State<Edge>) -> Result<Json<Size>, Problem> {
 
 /// Position in an export.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Place {
     /// `next` of the previous page; empty to start.
     #[serde(default)]
@@ -102,6 +103,7 @@ async fn import(
 
 /// Filter for the list of nodes.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Which {
     /// Kind of the nodes.
     label: Label,
@@ -156,6 +158,7 @@ async fn node(
 
 /// Limits for the neighbourhood of a node.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct HowFar {
     /// Distance in links, from 1 to 3.
     #[serde(default = "one")]

@@ -30,6 +30,7 @@ operations! {
 
 /// Filter for the list of insights.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Which {
     /// Words that an insight must contain.
     #[serde(default)]

@@ -24,6 +24,7 @@ operations! {
 
 /// Filter for the list of threads.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Which {
     /// Only threads of this stage.
     #[serde(default)]
@@ -65,6 +66,7 @@ async fn say(
 
 /// Full-text search in the messages.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Words {
     /// Words that a message must all contain.
     q: String,
@@ -102,6 +104,7 @@ struct TheThread {
 
 /// Page of a thread.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct From {
     /// Number of the last message that was read; 0 starts at the beginning.
     #[serde(default)]

@@ -100,6 +100,7 @@ pub enum Wish {
 
 /// Options of a client.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Manner {
     /// True to allow typing; needs the scope `act`.
     #[serde(default)]

@@ -24,6 +24,7 @@ const CHUNK: usize = 64 * 1024;
 
 /// Part of a recording.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Until {
     /// Only the screen at this many milliseconds after the beginning.
     until: Option<u64>,

@@ -186,7 +186,7 @@ impl Round<'_> {
                 | Input::Adopt { .. }
                 | Input::Session { .. }
                 | Input::Alert { .. }
-                | Input::RaiseBudget { .. }
+                | Input::RaiseBudget(_)
                 | Input::Cancel { .. },
                 Reply::Recorded,
             ) => true,

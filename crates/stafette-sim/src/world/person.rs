@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use stafette_core::handoff::About;
+use stafette_core::run::budget::Grant;
 use stafette_core::team::generation::ChangeCounts;
 use stafette_core::{
     Fields, HandoffId, Input, Kind, Millis, MissingInput, Offer, Party, Question, Reason, State,
@@ -118,7 +119,10 @@ impl World {
                 }
                 Input::Pause { by: by() }
             }
-            3..6 => Input::RaiseBudget { money: Usd(100_000), tokens: 1000 },
+            3..6 => {
+                let grant = Grant { money: Usd(100_000), tokens: 1000, ..Grant::default() };
+                Input::RaiseBudget(grant)
+            }
             6..8 => self.wish("ada"),
             8..10 => {
                 // Several people act in one moment, each with a different wish.

@@ -18,6 +18,7 @@ pub(crate) enum ChangesCommand {
         change: String,
     },
     /// Reject a change.
+    #[command(alias = "reject")]
     Refuse {
         /// Change, such as c3.
         change: String,

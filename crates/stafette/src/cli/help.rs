@@ -43,7 +43,7 @@ pub(super) const TEMPLATE: &str = "\
 {options}{after-help}";
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 ok, 1 failed, 2 usage, 3 needs a person, 4 budget, 5 rolled back, 6 lock, 7 no daemon";
+Exit codes: 0 ok, 1 failed, 2 usage, 3 needs a person, 4 budget, 5 rolled back, 6 lock, 7 no daemon,\n  130 interrupted";
 
 const MORE_HELP: &str =
     "`stafette help all` explains all commands, `stafette help COMMAND` one of them.";

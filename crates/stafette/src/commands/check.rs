@@ -32,6 +32,15 @@ pub(crate) fn run(context: &Context, arguments: &cli::Check) -> Result<Exit, Fai
         let warning = Diagnostic::warning("unseen-cost", "/budget", unseen).help(UNSEEN_FIX);
         diagnostics.push(warning.at(source.spans.value("/budget")));
     }
+    if let Some(source) = &source
+        && source.workflow.workflow.worktrees
+        && !is_in_repository(&path)
+    {
+        let what = "`worktrees = true` needs a git repository, and this folder is in none";
+        let warning = Diagnostic::warning("no-repository", "/workflow/worktrees", what)
+            .help("`git init` and a first commit, or `worktrees = false`");
+        diagnostics.push(warning.at(source.spans.value("/workflow/worktrees")));
+    }
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
     let items = match (&source, arguments.gate) {
         (Some(source), true) => gate::workflow(&source.workflow, &source.spans, provided()),
@@ -67,6 +76,11 @@ pub(crate) fn run(context: &Context, arguments: &cli::Check) -> Result<Exit, Fai
         }
     }
     Ok(if good { Exit::Ok } else { Exit::Failed })
+}
+
+fn is_in_repository(file: &Path) -> bool {
+    let whole = std::path::absolute(file);
+    whole.is_ok_and(|whole| whole.parent().is_some_and(project::is_repository))
 }
 
 fn document(context: &Context, path: &Path, text: &str, gate_asked: bool) -> Result<Exit, Failure> {

@@ -11,7 +11,7 @@ use crate::cli;
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::Tone;
-use crate::project::{Project, WORKFLOW};
+use crate::project::{Project, WORKFLOW, is_repository};
 use crate::state::{older, open_lock};
 use crate::store::{self, Home};
 use crate::trust;
@@ -46,6 +46,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Doctor) -> Result<Exi
         Ok(project) => {
             findings.push(workflow(&project));
             findings.extend(budget(&project));
+            findings.extend(worktrees(&project));
             findings.push(state(&project).await);
             findings.push(store(&project).await);
             let client = project.socket().map(|socket| Client::new(&socket));
@@ -92,6 +93,19 @@ fn git() -> Finding {
         said: said.unwrap_or_else(|_| "is not there".to_owned()),
         fix: "install git".to_owned(),
     }
+}
+
+/// The repository that the workflow's worktrees are made of, if that is missing.
+fn worktrees(project: &Project) -> Option<Finding> {
+    let workflow = project.load().ok()?.workflow;
+    let is_missing = workflow.workflow.worktrees && !is_repository(&project.root);
+    is_missing.then(|| Finding {
+        name: "worktrees".to_owned(),
+        good: false,
+        needed: true,
+        said: "the agents' worktrees need a git repository, and the project is in none".to_owned(),
+        fix: "`git init` and a first commit, or `worktrees = false` in stafette.toml".to_owned(),
+    })
 }
 
 /// The place of the state, and anything in the project that looks like one.

@@ -2,15 +2,16 @@
 
 mod generations;
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use stafette_agents::profile::unseen;
 use stafette_core::clean::Clean;
+use stafette_core::team::council::Decision;
 use stafette_core::{Fields, Handoff, Usd, handoff};
-use stafette_engine::{HandoffView, RunView};
+use stafette_engine::{CouncilView, HandoffView, RunView};
 use tokio::sync::Notify;
 
 use super::{Context, run_path};
@@ -25,6 +26,9 @@ use crate::window::{Signals, no_signals};
 
 /// The time that a daemon inside has to end.
 const ENDING: Duration = Duration::from_secs(30);
+
+/// The longest request on standard input, in bytes.
+const LONGEST: u64 = 1024 * 1024;
 
 /// The end of the task that a daemon inside lives in.
 type Ended = Result<Result<(), Failure>, tokio::task::JoinError>;
@@ -112,7 +116,10 @@ async fn start(context: &Context, client: &Client, arguments: &cli::Run) -> Resu
         Some(text) => Some(money(text)?),
         None => None,
     };
-    let request = arguments.request.as_deref().unwrap_or_default();
+    let request = match arguments.request.as_deref() {
+        Some("-") => typed()?,
+        request => request.unwrap_or_default().to_owned(),
+    };
     if request.trim().is_empty() && arguments.from_context.is_none() {
         return Err(Failure::usage("The request is empty")
             .fix("say what the agents should do: `stafette run \"Add JWT login\"`"));
@@ -140,7 +147,7 @@ async fn start(context: &Context, client: &Client, arguments: &cli::Run) -> Resu
     let seen = async {
         match arguments.continuous {
             true => generations::follow(context, client, run.clone(), arguments.wait).await,
-            false => follow(context, client, &run, arguments.wait).await,
+            false => follow_one(context, client, &run, arguments.wait).await,
         }
     };
     // In the foreground the daemon inside receives it, and ends first.
@@ -148,6 +155,22 @@ async fn start(context: &Context, client: &Client, arguments: &cli::Run) -> Resu
         return seen.await;
     }
     until_interrupted(context, &run, seen).await
+}
+
+/// Reads the request from standard input.
+fn typed() -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = std::io::stdin().lock().take(LONGEST + 1).read_to_string(&mut text);
+    let unread = |why: &str| {
+        Failure::usage("Cannot read the request from standard input")
+            .why(why)
+            .fix("pipe a text into it, as in `stafette run - < request.md`")
+    };
+    match read {
+        Ok(length) if length as u64 > LONGEST => Err(unread("it is more than 1 MiB")),
+        Ok(_) => Ok(text.trim_end().to_owned()),
+        Err(error) => Err(unread(&error.to_string())),
+    }
 }
 
 /// Says which agents' cost the budget does not see; `is_set` if the person limited this run.
@@ -228,20 +251,48 @@ pub(crate) async fn resume(context: &Context, arguments: cli::OneRun) -> Result<
             .why(&stays.why)
             .fix("see `stafette why`, and resume it once that is corrected"));
     }
-    until_interrupted(context, &run, follow(context, &client, &run, false)).await
+    until_interrupted(context, &run, follow_one(context, &client, &run, false)).await
 }
 
 /// `KEY=VALUE` pairs as inputs; a value that is JSON is taken as JSON.
 pub(crate) fn pairs(pairs: &[String]) -> Result<Fields, Failure> {
     let mut fields = Fields::new();
     for pair in pairs {
-        let (key, value) = pair.split_once('=').ok_or_else(|| {
+        let named = pair.split_once('=').filter(|(key, _)| !key.trim().is_empty());
+        let (key, value) = named.ok_or_else(|| {
             Failure::usage(format!("`{pair}` is not an input")).fix("write it as KEY=VALUE")
         })?;
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
         fields.insert(key.to_owned(), value);
     }
     Ok(fields)
+}
+
+/// Follows a run after which no other begins by itself. If its council left the decision to the next
+/// generation, a person has to begin that.
+async fn follow_one(
+    context: &Context,
+    client: &Client,
+    run: &str,
+    stay: bool,
+) -> Result<Exit, Failure> {
+    let exit = follow(context, client, run, stay).await?;
+    if exit != Exit::Ok {
+        return Ok(exit);
+    }
+    let view: RunView = client.get(&run_path(Some(run), "")).await?;
+    let is_open = |council: &CouncilView| council.decision == Some(Decision::Exhausted);
+    let Some(council) = view.council.filter(is_open) else { return Ok(exit) };
+    let lineage: Value = client.get(&run_path(Some(run), "/generations")).await?;
+    if lineage.pointer("/lineage/handed_over/next").is_some_and(|next| !next.is_null()) {
+        return Ok(exit);
+    }
+    let why = council.why.unwrap_or_default();
+    context.output.say(format!(
+        "the council did not agree: {why}; no next generation follows by itself: begin it with \
+         `stafette run --from-context FILE`, with what `stafette context --json` prints"
+    ));
+    Ok(Exit::NeedsPerson)
 }
 
 /// Shows events until the run has ended or waits for a person.

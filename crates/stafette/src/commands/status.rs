@@ -9,6 +9,9 @@ use crate::exit::{Exit, Failure};
 use crate::output::short;
 use crate::project::person;
 
+/// The newest runs that are listed even if they have ended.
+const NEWEST: usize = 100;
+
 /// The most runs in a list whose trouble is shown.
 const EXPLAINED: usize = 20;
 
@@ -28,7 +31,16 @@ pub(crate) async fn run(context: &Context, arguments: cli::Status) -> Result<Exi
         }
         return Ok(Exit::Ok);
     }
-    let runs: Vec<RunView> = client.get("/v1/runs").await?;
+    let newest: Vec<RunView> = client.get(&format!("/v1/runs?limit={NEWEST}")).await?;
+    let is_cut = newest.len() == NEWEST;
+    let mut runs = super::unfinished(&client).await?;
+    runs.extend(newest.into_iter().filter(RunView::is_over));
+    runs.sort_by_key(|view| std::cmp::Reverse(view.run));
+    if is_cut {
+        output.say(format!(
+            "of the runs that have ended, only those among the newest {NEWEST} are shown"
+        ));
+    }
     if output.json {
         output.data(&runs);
         return Ok(Exit::Ok);
@@ -41,7 +53,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Status) -> Result<Exi
         vec![
             view.run.short(),
             words(view),
-            view.working.join(", "),
+            at_work(view),
             view.tally.handoffs.to_string(),
             view.purse.spent.cost(),
             short(&view.request, 60),
@@ -72,9 +84,20 @@ pub(super) fn sentence(status: &str) -> String {
     }
 }
 
+/// Who is at work, and whose agents have yet to take the turn that waits for them.
+fn at_work(view: &RunView) -> String {
+    let offered = view.offered.iter().map(|agent| format!("{agent} (not taken yet)"));
+    view.working.iter().cloned().chain(offered).collect::<Vec<_>>().join(", ")
+}
+
 fn words(view: &RunView) -> String {
     match &view.waiting_on {
         _ if view.stopped => "stopped".to_owned(),
+        // That between two handoffs, or the one before another attempt.
+        Some(on) if on == "cooldown" => "waiting for a pause to end".to_owned(),
+        None if view.working.is_empty() && !view.offered.is_empty() => {
+            format!("waiting for {}", view.offered.join(", "))
+        }
         Some(on) => format!("waiting for {on}"),
         None => view.status.clone(),
     }
@@ -89,7 +112,7 @@ fn show(context: &Context, value: &Value) -> Result<(), Failure> {
         vec!["request".to_owned(), short(&view.request, 100)],
         vec!["workflow".to_owned(), view.workflow.clone()],
         vec!["status".to_owned(), words(&view)],
-        vec!["at work".to_owned(), view.working.join(", ")],
+        vec!["at work".to_owned(), at_work(&view)],
         vec![
             "handoffs".to_owned(),
             format!(

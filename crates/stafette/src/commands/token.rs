@@ -81,7 +81,11 @@ fn show(context: &Context, tokens: &[TokenView]) {
         let end = token.expires_at.clone().unwrap_or_else(|| "never".to_owned());
         let end = if token.expired { format!("{end} (over)") } else { end };
         let whose = token.agent.as_ref().map(ToString::to_string).unwrap_or_default();
-        let scope = token.scope.as_str().to_owned();
+        // What an agent's token opens is its own turns, whatever the scope.
+        let scope = match &token.agent {
+            Some(_) => "its turns".to_owned(),
+            None => token.scope.as_str().to_owned(),
+        };
         vec![token.name.clone(), scope, whose, token.created_at.clone(), end]
     });
     context.output.table(&["name", "scope", "agent", "made", "ends"], rows.collect());

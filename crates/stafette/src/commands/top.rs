@@ -180,13 +180,16 @@ async fn look(client: Client, news: mpsc::Sender<Input>, run: RunId, after: u64)
 async fn give(client: Client, news: mpsc::Sender<Input>, answer: Answer) {
     let Answer { run, handoff, text, typed } = answer;
     let post = async {
+        let named = format!("{run}:{handoff}");
         let body = match typed {
-            true => super::answer::body(
-                &text.split_whitespace().map(str::to_owned).collect::<Vec<_>>(),
-            )?,
+            true => {
+                let questions: Vec<Value> = client.get("/v1/inbox").await?;
+                let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+                super::answer::body(&words, &super::answer::asked_for(&questions, &named))?
+            }
             false => json!({ "text": text, "by": crate::project::person() }),
         };
-        let path = format!("/v1/inbox/{}", segment(&format!("{run}:{handoff}")));
+        let path = format!("/v1/inbox/{}", segment(&named));
         client.post::<Value>(&path, &body).await
     };
     let said = match post.await {

@@ -34,6 +34,14 @@ pub(crate) async fn run(context: &Context, arguments: cli::Up) -> Result<Exit, F
         running = false;
     }
     if !running {
+        let before = Listens::read(&state::place(&project.root));
+        if let Some(before) = before.filter(|before| !before.has(&door) || door.listen.is_none()) {
+            context.output.say(format!(
+                "the daemon before was killed; it listened on {}, and this one does as its flags \
+                 and the workflow say",
+                before.url
+            ));
+        }
         let extra = door.arguments();
         let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
         daemon::start(&project, &client, &extra).await?;
@@ -77,7 +85,7 @@ fn refused(project: &Project, flags: &cli::Door) -> Option<Failure> {
 impl cli::Door {
     /// The same for a daemon that is started with it. Paths are absolute: it starts in another
     /// folder.
-    fn arguments(&self) -> Vec<String> {
+    pub(crate) fn arguments(&self) -> Vec<String> {
         let whole = |path: &std::path::PathBuf| whole(path).display().to_string();
         let listen = self.listen.map(|address| ["--listen".to_owned(), address.to_string()]);
         let cert = self.tls_cert.as_ref().map(|path| ["--tls-cert".to_owned(), whole(path)]);

@@ -30,6 +30,13 @@ impl Listens {
         serde_json::from_slice(&stafette_disk::read(&state.join(LISTENS), 64 * 1024).ok()?).ok()
     }
 
+    /// The flags with which it listens there again.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        let (tls_cert, tls_key) = self.tls.clone().unzip();
+        let hosts = self.hosts.clone();
+        cli::Door { listen: Some(self.asked), tls_cert, tls_key, hosts }.arguments()
+    }
+
     /// Notes where this daemon listens, or that it does not.
     pub(super) fn note(listens: Option<&Self>, state: &Path) -> std::io::Result<()> {
         let file = state.join(LISTENS);

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::world::{ECHO, World, program};
 
 /// A port that was free a moment ago.
-fn port() -> String {
+pub(crate) fn port() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("an address").to_string()
 }

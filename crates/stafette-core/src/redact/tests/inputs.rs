@@ -10,6 +10,7 @@ use crate::change::{Action, ChangeId, ChangeStatus, Comment, Digest, Gate, GateK
 use crate::handoff::{About, Foreign, PriorAttempt, Receipt};
 use crate::lock::{Ask, Claim, Holder, LockId, Mode, OnConflict};
 use crate::redact::{Redact, Redactor, is_marked};
+use crate::run::budget::Grant;
 use crate::run::create::RunCreated;
 use crate::run::message::Way;
 use crate::run::session::SessionState;
@@ -247,7 +248,7 @@ fn inputs() -> Vec<Input> {
             frame: PrintedFrame::Error { code: text(), message: text() },
         },
         Input::Printed { turn: turn(), frame: PrintedFrame::Unreadable { reason: text() } },
-        Input::RaiseBudget { money: Usd(1), tokens: 1 },
+        Input::RaiseBudget(Grant { money: Usd(1), ..Grant::default() }),
         Input::Team(TeamInput::Note { text: text(), by: by() }),
         Input::Team(TeamInput::HandOver { changes: ChangeCounts::default() }),
         Input::Pause { by: by() },

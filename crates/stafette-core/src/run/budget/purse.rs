@@ -61,9 +61,30 @@ pub struct Account {
     /// The total duration of its turns.
     #[serde(default)]
     pub time: Millis,
-    /// The number of times that its budget was granted again.
+    /// The number of times that its budget was granted again, in runs of older releases.
     #[serde(default)]
     pub raised: u32,
+    /// What was granted on top of its own budget.
+    #[serde(default, skip_serializing_if = "Grant::is_nothing")]
+    pub granted: Grant,
+}
+
+/// Amounts that are added to limits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Grant {
+    /// Money.
+    #[serde(skip_serializing_if = "Usd::is_zero")]
+    pub money: Usd,
+    /// Tokens.
+    #[serde(skip_serializing_if = "is_none")]
+    pub tokens: u64,
+    /// Handoffs.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub handoffs: u32,
+    /// Time.
+    #[serde(skip_serializing_if = "is_no_time")]
+    pub time: Millis,
 }
 
 /// The spending of one day.
@@ -83,6 +104,66 @@ const FALL: u64 = 4;
 
 fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+fn is_no_time(time: &Millis) -> bool {
+    time.0 == 0
+}
+
+impl Grant {
+    /// True if it adds nothing.
+    pub fn is_nothing(&self) -> bool {
+        *self == Grant::default()
+    }
+
+    /// Returns the amounts in words, such as `$5.00 and 3 handoffs`.
+    pub fn words(&self) -> String {
+        let some = |is: bool, said: String| is.then_some(said);
+        let number = |count: u64, one: &str| match count {
+            1 => format!("1 {one}"),
+            count => format!("{count} {one}s"),
+        };
+        let parts = [
+            some(!self.money.is_zero(), money(self.money)),
+            some(self.tokens > 0, number(self.tokens, "token")),
+            some(self.handoffs > 0, number(self.handoffs.into(), "handoff")),
+            some(self.time.0 > 0, self.time.to_string()),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" and ")
+    }
+
+    fn add(&mut self, more: Grant) {
+        self.money = Usd(self.money.0.saturating_add(more.money.0));
+        self.tokens = self.tokens.saturating_add(more.tokens);
+        self.handoffs = self.handoffs.saturating_add(more.handoffs);
+        self.time = Millis(self.time.0.saturating_add(more.time.0));
+    }
+}
+
+/// An amount as it is, where cents would round it.
+fn money(amount: Usd) -> String {
+    match amount.0 % 10_000 {
+        0 => amount.to_string(),
+        _ => format!("{amount:?}"),
+    }
+}
+
+/// Returns what to add to a `limit` for `after` to fit into it, and for something to be left beside
+/// what is `spent`: the `usual` amount, or more where that is not enough. Nothing if it fits.
+fn missing(limit: u64, spent: u64, after: u64, usual: u64) -> u64 {
+    match after > limit || spent >= limit {
+        true => usual.max(after.saturating_sub(limit)).max(spent.saturating_sub(limit) + 1),
+        false => 0,
+    }
+}
+
+/// Returns `own`, or the `other` if that is nothing: no amount of nothing is ever enough.
+fn usual(own: u64, other: u64) -> u64 {
+    if own == 0 { other } else { own }
 }
 
 impl Account {
@@ -130,6 +211,20 @@ impl Account {
         }
     }
 
+    /// Returns its limits: those of the workflow, and what was granted on top.
+    fn limits(&self, own: &AgentBudget) -> AgentBudget {
+        let (times, more) = (u64::from(self.raised) + 1, self.granted);
+        let sum = |own: u64, more: u64| own.saturating_mul(times).saturating_add(more);
+        let handoffs =
+            |own: u32| u32::try_from(sum(own.into(), more.handoffs.into())).unwrap_or(u32::MAX);
+        AgentBudget {
+            money: own.money.map(|own| Usd(sum(own.0, more.money.0))),
+            tokens: own.tokens.map(|own| sum(own, more.tokens)),
+            handoffs: own.handoffs.map(handoffs),
+            time: own.time.map(|own| Millis(sum(own.0, more.time.0))),
+        }
+    }
+
     /// Returns the limit that stops `name` from spending `more`, for a handoff that is `new` to it.
     pub(super) fn obstacle(
         &self,
@@ -138,34 +233,70 @@ impl Account {
         more: Usage,
         new: bool,
     ) -> Option<BudgetReached> {
-        let times = u64::from(self.raised) + 1;
+        let limits = self.limits(own);
         let after = self.spent + self.reserved + more;
         let reached = |part: &str, why: String| {
             let why = format!("{name} has had {why} of its own budget");
             Some(BudgetReached { part: part.into(), agent: Some(name.to_owned()), why })
         };
-        if let Some(Usd(limit)) = own.money.map(|limit| Usd(limit.0.saturating_mul(times)))
-            && (after.money.0 > limit || self.spent.money.0 >= limit)
+        if let Some(limit) = limits.money
+            && (after.money > limit || self.spent.money >= limit)
         {
-            return reached("money", format!("{} of the {}", self.spent.money, Usd(limit)));
+            return reached("money", format!("{} of the {limit}", self.spent.money));
         }
-        if let Some(limit) = own.tokens.map(|limit| limit.saturating_mul(times))
+        if let Some(limit) = limits.tokens
             && (after.tokens > limit || self.spent.tokens >= limit)
         {
             return reached("tokens", format!("{} of the {limit} tokens", self.spent.tokens));
         }
-        if let Some(limit) = own.handoffs.map(|limit| u64::from(limit).saturating_mul(times))
+        if let Some(limit) = limits.handoffs
             && new
-            && u64::from(self.handoffs) >= limit
+            && self.handoffs >= limit
         {
             return reached("handoffs", format!("the {limit} handoffs"));
         }
-        if let Some(limit) = own.time.map(|limit| Millis(limit.0.saturating_mul(times)))
+        if let Some(limit) = limits.time
             && self.time >= limit
         {
             return reached("time", format!("the {limit} at work"));
         }
         None
+    }
+
+    /// Returns what to add to its own limits for `more` to fit: the workflow's amount, or more where
+    /// that is not enough.
+    pub(super) fn missing(&self, own: &AgentBudget, more: Usage, new: bool) -> Grant {
+        let limits = self.limits(own);
+        let after = self.spent + self.reserved + more;
+        let least = Budget::default();
+        let mut grant = Grant::default();
+        if let (Some(limit), Some(own)) = (limits.money, own.money) {
+            let usual = usual(own.0, least.money.0);
+            grant.money = Usd(missing(limit.0, self.spent.money.0, after.money.0, usual));
+        }
+        if let (Some(limit), Some(own)) = (limits.tokens, own.tokens) {
+            let usual = usual(own, least.tokens);
+            grant.tokens = missing(limit, self.spent.tokens, after.tokens, usual);
+        }
+        if let (Some(limit), Some(own), true) = (limits.handoffs, own.handoffs, new) {
+            let had = self.handoffs.into();
+            let more = missing(limit.into(), had, had + 1, usual(own.into(), 1));
+            grant.handoffs = u32::try_from(more).unwrap_or(u32::MAX);
+        }
+        if let (Some(limit), Some(own)) = (limits.time, own.time) {
+            let had = self.time.0;
+            grant.time = Millis(missing(limit.0, had, had, usual(own.0, least.time.0)));
+        }
+        grant
+    }
+
+    /// Adds to its own limits; what older releases recorded says no amounts, and grants the
+    /// workflow's again.
+    pub(super) fn grant(&mut self, more: Grant) {
+        match more.is_nothing() {
+            true => self.raised += 1,
+            false => self.granted.add(more),
+        }
     }
 }
 
@@ -282,5 +413,23 @@ impl Purse {
             return reached("handoffs", format!("the run has had its {} handoffs", limit.handoffs));
         }
         None
+    }
+
+    /// Returns what to add to the limits for `more` to fit: what the workflow allows a run, or more
+    /// where that is not enough. Time is added elsewhere.
+    pub(super) fn missing(&self, usually: &Budget, more: Usage, new: bool) -> Grant {
+        let after = self.spent + self.reserved + more;
+        let (limit, spent, least) = (&self.limit, self.spent, Budget::default());
+        let money = usual(usually.money.0, least.money.0);
+        let tokens = usual(usually.tokens, least.tokens);
+        let handoffs = u64::from(usually.handoffs).max(1);
+        let had = u64::from(self.handoffs);
+        let more = if new { missing(limit.handoffs.into(), had, had + 1, handoffs) } else { 0 };
+        Grant {
+            money: Usd(missing(limit.money.0, spent.money.0, after.money.0, money)),
+            tokens: missing(limit.tokens, spent.tokens, after.tokens, tokens),
+            handoffs: u32::try_from(more).unwrap_or(u32::MAX),
+            time: Millis(0),
+        }
     }
 }

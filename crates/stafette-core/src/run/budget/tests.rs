@@ -1,4 +1,4 @@
-use crate::run::budget::Forecast;
+use crate::run::budget::{Forecast, Grant};
 use crate::run::story::{Story, costing, done, h, pass};
 use crate::{Millis, Offer, Status, TurnResult, Usage, Usd};
 
@@ -235,7 +235,7 @@ fn b_05_an_agent_whose_cost_nobody_can_see_never_waits_for_money() {
 #[test]
 fn b_05_more_money_does_not_let_a_second_turn_of_unknown_cost_begin() {
     let mut story = five_unknown();
-    story.input(crate::Input::RaiseBudget { money: Usd(1_000_000), tokens: 0 });
+    story.input(crate::Input::RaiseBudget(Grant { money: Usd(1_000_000), ..Grant::default() }));
     assert_eq!(story.run.outbox().count(), 1, "either of them could use all of it");
     story.ends(h(2), TurnResult { usage: costing(0.30), ..done() });
     assert_eq!(story.run.outbox().count(), 1, "the next one has its turn");
@@ -368,4 +368,83 @@ fn b_05_a_run_that_ends_above_its_budget_says_so() {
     story.ends(h(1), TurnResult { usage: costing(40.0), ..done() });
     assert_eq!(story.status(), Status::Succeeded);
     assert!(story.transcript().contains("budget reached: $40.00 of $1.00 are spent"));
+}
+
+/// Returns what a person reads who is asked about the budget.
+fn asked(story: &Story) -> String {
+    let question = story.run.open_budget_question().expect("a question about the budget");
+    story.question(question).details
+}
+
+#[test]
+fn b_05_a_raise_is_of_the_limits_that_bind_and_is_enough() {
+    for (budget, by) in [
+        ("money = 0", "the run by $5.00"),
+        ("money = 0.1", "the run by $0.10"),
+        ("tokens = 0", "the run by 2000000 tokens"),
+        ("money = 0, tokens = 0", "the run by $5.00 and 2000000 tokens"),
+        ("handoffs = 0", "the run by 1 handoff"),
+    ] {
+        let text = ONE_AGENT.replace("money = \"1usd\"", budget);
+        let cheap = "agents = { solo = { runner = \"scripted\", estimate = { money = 0.2, tokens = 9 } }, \
+                     twin.runner = \"scripted\" }";
+        let told = "agents = { solo.runner = \"scripted\", twin.runner = \"scripted\" }";
+        let mut story = Story::new(&text.replace(told, cheap));
+        assert!(asked(&story).contains(&format!("({by})")), "{budget}: {}", asked(&story));
+        let before = story.run.purse.limit.clone();
+        story.person_says(h(2), "raise");
+        assert_eq!(story.run.outbox().count(), 1, "{budget}: once is enough");
+        let after = &story.run.purse.limit;
+        let grown = |part: &str, grown: bool| assert_eq!(grown, budget.contains(part), "{budget}");
+        grown("money", after.money > before.money);
+        grown("tokens", after.tokens > before.tokens);
+        grown("handoffs", after.handoffs > before.handoffs);
+    }
+}
+
+#[test]
+fn b_05_a_raise_is_enough_for_a_turn_that_costs_more_than_the_budget() {
+    let dear = "agents = { solo = { runner = \"scripted\", estimate = { money = 3 } }, \
+                twin.runner = \"scripted\" }";
+    let told = "agents = { solo.runner = \"scripted\", twin.runner = \"scripted\" }";
+    let mut story = Story::new(&ONE_AGENT.replace(told, dear));
+    assert!(asked(&story).contains("(the run by $2.00)"), "{}", asked(&story));
+    story.person_says(h(2), "raise");
+    assert_eq!((story.run.outbox().count(), story.run.purse.limit.money), (1, Usd(3_000_000)));
+}
+
+#[test]
+fn b_05_an_amount_is_of_the_limit_that_binds_or_is_refused() {
+    let mut story = Story::new(&ONE_AGENT.replace("1usd\"", "1usd\", handoffs = 1"));
+    story.hands(h(1), vec![pass("twin")]);
+    let answer = |text: &str| crate::Input::Answer {
+        handoff: h(3),
+        values: crate::Fields::new(),
+        text: text.into(),
+        by: "ada".into(),
+    };
+    for text in ["1usd", "5", "100tokens", "0handoffs", "maybe"] {
+        let crate::Reply::Unfit { complaints } = story.reply(answer(text)) else {
+            panic!("{text} was taken")
+        };
+        assert!(complaints[0].contains("`10handoffs`"), "{complaints:?}");
+    }
+    let before = story.run.purse.limit.clone();
+    assert_eq!(story.reply(answer("3 handoffs")), crate::Reply::Answered);
+    let after = story.run.purse.limit.clone();
+    assert_eq!((after.handoffs, after.money), (before.handoffs + 3, before.money));
+    assert_eq!(story.run.outbox().count(), 1);
+}
+
+#[test]
+fn s4_08_an_agent_with_nothing_of_its_own_may_be_given_something() {
+    for budget in ["{ money = 0 }", "{ tokens = 0 }", "{ handoffs = 0 }", "{ time = 0 }"] {
+        let mut story = with_own(budget);
+        spend(&mut story, 1, "twin");
+        assert!(asked(&story).contains("(twin by "), "{budget}: {}", asked(&story));
+        let before = story.run.purse.limit.clone();
+        story.person_says(h(3), "raise");
+        assert_eq!(story.run.outbox().count(), 1, "{budget}: once is enough");
+        assert_eq!(story.run.purse.limit, before, "the run has enough");
+    }
 }

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use super::context::UNKNOWN;
 use crate::team::council::Decision;
 use crate::text::clip;
-use crate::wire::context::OrchestratorContext;
+use crate::wire::context::{AgentState, OrchestratorContext};
 use crate::{Run, Usd};
 
 /// The maximum size of a briefing, in bytes.
@@ -52,7 +53,15 @@ fn written(context: &OrchestratorContext, length: usize, items: usize) -> String
     let reached = if discussion.consensus_reached { "reached" } else { "not reached" };
     let signals = discussion.consensus_signals.iter();
     let signals = listed(
-        signals.map(|(name, signal)| format!("{}: {}", more(name, 24), more(signal, 12))),
+        signals.map(|(name, signal)| {
+            let turns = context.agent_states.get(name).map(|state| state.times_processed.get());
+            let signal = match (signal.as_str(), turns) {
+                // What the format calls so is also where everybody begins.
+                ("building", Some(0) | None) => "yet to speak".to_owned(),
+                (signal, _) => more(signal, 12),
+            };
+            format!("{}: {signal}", more(name, 24))
+        }),
         items * 2,
     );
     section(&mut text, "CONSENSUS", &format!("{reached}\n{signals}"));
@@ -63,19 +72,34 @@ fn written(context: &OrchestratorContext, length: usize, items: usize) -> String
     }
     section(&mut text, "NEXT ACTION", &next);
     let agents = context.agent_states.iter().map(|(name, state)| {
+        let turns = state.times_processed.get();
         format!(
-            "{}: {} turns, ${:.4}",
+            "{}: {turns} turns, {}",
             more(name, 24),
-            state.times_processed.get(),
-            state.total_cost.get()
+            cost(state.total_cost.get(), unknown(state))
         )
     });
     section(&mut text, "AGENT STATES", &listed(agents, items * 2));
     if let Some(Some(notes)) = &context.human_notes {
         section(&mut text, "NOTES FROM PEOPLE", &said(notes, length));
     }
-    let _ = write!(text, "\nTOTAL COST ${:.4}\n", context.total_cost.get());
+    let unknown = context.agent_states.values().map(unknown).sum();
+    let _ = write!(text, "\nTOTAL COST {}\n", cost(context.total_cost.get(), unknown));
     text
+}
+
+/// The number of turns of an agent whose cost is not known.
+fn unknown(state: &AgentState) -> u64 {
+    state.extra.get(UNKNOWN).and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// The cost of turns in dollars, of some of which it is not known.
+fn cost(dollars: f64, unknown: u64) -> String {
+    match unknown {
+        0 => format!("${dollars:.4}"),
+        _ if dollars > 0.0 => format!("${dollars:.4} and what is unknown"),
+        _ => "unknown".to_owned(),
+    }
 }
 
 fn section(text: &mut String, title: &str, body: &str) {

@@ -121,6 +121,9 @@ fn discussion(run: &Run) -> DiscussionSummary {
     }
 }
 
+/// The field of an agent's state that counts its turns whose cost is not known.
+pub(super) const UNKNOWN: &str = "unknownCosts";
+
 fn agents(run: &Run, over: bool) -> BTreeMap<String, AgentState> {
     let services = services(run);
     let council = run.team.council.as_deref();
@@ -129,11 +132,15 @@ fn agents(run: &Run, over: bool) -> BTreeMap<String, AgentState> {
         let spoken =
             council.and_then(|council| Some((council.positions.get(name)?.turns, council)));
         let exhausted = spoken.is_some_and(|(turns, council)| turns >= council.limit);
+        let mut extra = Fields::new();
+        if service.unknown > 0 {
+            extra.insert(UNKNOWN.to_owned(), json!(service.unknown));
+        }
         AgentState {
             times_processed: service.turns.into(),
             total_cost: dollars(service.cost),
             can_process: over || !exhausted,
-            extra: Fields::new(),
+            extra,
         }
     };
     let known = run.workflow.agents.keys().map(|name| name.as_str());
@@ -190,7 +197,8 @@ pub fn import(context: &OrchestratorContext, now: Time) -> Imported {
     trim(&mut past);
     let agents = context.agent_states.iter().take(KEPT * 4).map(|(name, state)| {
         let (turns, cost) = (state.times_processed.get(), money(&state.total_cost));
-        (name.clone(), Service { turns, cost })
+        let unknown = state.extra.get(UNKNOWN).and_then(Value::as_u64).unwrap_or(0);
+        (name.clone(), Service { turns, cost, unknown })
     });
     let summary = &context.discussion_summary;
     let mut decisions: Vec<String> =

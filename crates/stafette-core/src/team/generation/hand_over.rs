@@ -236,8 +236,8 @@ fn whether(lineage: &Lineage, request: &str) -> Question {
     Question {
         reason: "check_in".into(),
         details: format!(
-            "{} generations have followed each other and cost {}. Should generation {} go on with \
-             “{}”? Anything else than stop is a note for it",
+            "{} generations have ended and cost {}. Should generation {}, which has not begun its \
+             work, go on with “{}”? Anything else than stop is a note for it",
             lineage.number.saturating_sub(1),
             lineage.spent,
             lineage.number,
