@@ -276,6 +276,10 @@ impl Mentions {
                 go_to(std::slice::from_ref(word), &mut folders);
                 continue;
             }
+            // What follows the name of a script is no code.
+            if looks_up {
+                self.code(&word.text, is_python, &folders, outer);
+            }
             if let Some(module) = module(&name, before, &word.text) {
                 let path = module.replace('.', "/");
                 self.add(&format!("{path}.py"), &folders, Role::Runs, outer, false);
@@ -355,6 +359,30 @@ impl Mentions {
         }
     }
 
+    /// Takes what can be the name of a file in code that is given to an interpreter: it can load every
+    /// one of them, also without the ending.
+    fn code(&mut self, text: &str, is_python: bool, folders: &[String], outer: bool) {
+        if !text.contains(['\'', '"', '`', '(', ' ', ';']) {
+            return;
+        }
+        let was = std::mem::replace(&mut self.looks_up, true);
+        let is_part = |c: char| c.is_alphanumeric() || "._/@+-".contains(c);
+        let words = text.split(|c| !is_part(c)).filter(|word| word.contains(char::is_alphanumeric));
+        for word in words.take(MOST_QUOTED) {
+            self.add(word, folders, Role::Runs, outer, false);
+            if is_python {
+                self.add(
+                    &format!("{}.py", word.replace('.', "/")),
+                    folders,
+                    Role::Runs,
+                    outer,
+                    false,
+                );
+            }
+        }
+        self.looks_up = was;
+    }
+
     fn add(&mut self, path: &str, folders: &[String], role: Role, outer: bool, computed: bool) {
         if !path.is_empty() {
             let looked_up = self.looks_up && role == Role::Runs;
@@ -382,6 +410,16 @@ impl Mentions {
             self.read(&simple.words, &mut folders, Some(simple.piped && is_run), depth);
         }
     }
+}
+
+/// True if a command has an interpreter load code, which can load other files that no word names: those
+/// beside a script, and what it imports.
+#[must_use]
+pub fn imports(command: &[String]) -> bool {
+    let found = mentions(command);
+    let is_interpreter =
+        |name: &String| name.starts_with("python") || INTERPRETERS.contains(&name.as_str());
+    found.programs.iter().any(is_interpreter)
 }
 
 fn is_runner(program: &str) -> bool {
