@@ -8,7 +8,7 @@ mod launchers;
 
 use std::collections::BTreeSet;
 
-use launchers::{runs_found, split_string};
+use launchers::{is_interpreter, module, runs_found, split_string};
 
 /// The programs that run the files among their arguments, or the command after them.
 const RUNNERS: [&str; 50] = [
@@ -30,10 +30,6 @@ const READERS: [&str; 15] = [
     "sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "python", "python3", "node", "ruby", "perl",
     "php", "lua", "deno",
 ];
-
-/// Programs that look a name up: it can be that of a folder, or of a file without its ending.
-const INTERPRETERS: [&str; 10] =
-    ["node", "deno", "bun", "ruby", "perl", "php", "lua", "java", "tsx", "ts-node"];
 
 /// Words of bun and deno that say what to do, and name no file. A script is named only after the first
 /// three.
@@ -250,7 +246,8 @@ impl Mentions {
         let mut folders = folders.clone();
         let mut before = "";
         let is_python = name.starts_with("python");
-        let mut looks_up = is_python || INTERPRETERS.contains(&&*name);
+        let starts_interpreter = arguments.iter().any(|word| is_interpreter(&word.text));
+        let mut looks_up = is_interpreter(&name);
         let has_subcommands = matches!(&*name, "bun" | "deno");
         // Its own folder has other names there.
         let is_hidden = |word: &Word| word.text.starts_with("/proc/");
@@ -276,8 +273,8 @@ impl Mentions {
                 go_to(std::slice::from_ref(word), &mut folders);
                 continue;
             }
-            // What follows the name of a script is no code.
-            if looks_up {
+            // What follows the name of a script is no code. One program can start another.
+            if looks_up || starts_interpreter {
                 self.code(&word.text, is_python, &folders, outer);
             }
             if let Some(module) = module(&name, before, &word.text) {
@@ -416,30 +413,12 @@ impl Mentions {
 /// beside a script, and what it imports.
 #[must_use]
 pub fn imports(command: &[String]) -> bool {
-    let found = mentions(command);
-    let is_interpreter =
-        |name: &String| name.starts_with("python") || INTERPRETERS.contains(&name.as_str());
-    found.programs.iter().any(is_interpreter)
+    let mut programs = mentions(command).programs.into_iter();
+    programs.any(|name| is_interpreter(&name)) || command.iter().any(|word| is_interpreter(word))
 }
 
 fn is_runner(program: &str) -> bool {
     RUNNERS.contains(&program.rsplit('/').next().unwrap_or_default())
-}
-
-/// The module that Python runs, if this word of its command names one: after `-m`, also among other
-/// letters, or at once behind it.
-fn module<'w>(program: &str, before: &str, word: &'w str) -> Option<&'w str> {
-    if before == "-m" {
-        return Some(word);
-    }
-    let letters = |option: &'w str| option.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-    let is_python = program.starts_with("python");
-    let after = before.strip_prefix('-').is_some_and(|rest| rest.ends_with('m'));
-    match letters(word).and_then(|rest| rest.split_once('m')) {
-        _ if !is_python => None,
-        Some((_, module)) if !module.is_empty() => Some(module),
-        _ => Some(word).filter(|_| after && !before.starts_with("--")),
-    }
 }
 
 /// Adds the folder that the first argument leads to, from each that was there before.

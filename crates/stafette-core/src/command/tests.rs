@@ -225,6 +225,8 @@ fn b_20_every_path_in_code_for_an_interpreter_counts() {
         (&["python3", "-c", "import tools.check"], "tools/check.py"),
         (&["python3", "-c", "exec(open('x.txt').read())"], "x.txt"),
         (&["sh", "-c", "node -e \"require('./x.js')\""], "./x.js"),
+        (&["env", "node", "-e", "require('./x.js')"], "./x.js"),
+        (&["timeout", "5", "/usr/bin/node", "-e", "require('./x.js')"], "./x.js"),
     ] {
         let found = of(command);
         assert!(found.contains(&file.to_owned()), "{command:?}: {found:?}");

@@ -118,7 +118,8 @@ impl Known {
             values.find_map(|value| {
                 let length = spelt::length(window, value).filter(is_whole)?;
                 // What was removed before is no part of it.
-                let is_marked = length > value.len() && shape::has_mark(&window[..length]);
+                let mut inner = (1..length).map(|at| &window[at..]);
+                let is_marked = length > value.len() && inner.any(|at| shape::mark(at).is_some());
                 (!is_marked).then_some(length)
             })
         };

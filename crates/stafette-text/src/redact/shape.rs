@@ -375,11 +375,6 @@ pub(super) fn mark(window: &[u8]) -> Option<usize> {
     closes.then_some(MARK.len() + length + 1)
 }
 
-/// True if there is a mark in these bytes, or the beginning of one at their end.
-pub(super) fn has_mark(bytes: &[u8]) -> bool {
-    memchr::memmem::find(bytes, MARK).is_some()
-}
-
 /// True if the first `length` bytes end in the middle of a mark.
 pub(super) fn ends_in_mark(window: &[u8], length: usize) -> bool {
     let longest = MARK.len() + LONGEST_KIND + 1;
