@@ -8,7 +8,7 @@ mod launchers;
 
 use std::collections::BTreeSet;
 
-use launchers::{runs_found, split_string};
+use launchers::{is_interpreter, module, runs_found, split_string};
 
 /// The programs that run the files among their arguments, or the command after them.
 const RUNNERS: [&str; 50] = [
@@ -30,10 +30,6 @@ const READERS: [&str; 15] = [
     "sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "python", "python3", "node", "ruby", "perl",
     "php", "lua", "deno",
 ];
-
-/// Programs that look a name up: it can be that of a folder, or of a file without its ending.
-const INTERPRETERS: [&str; 10] =
-    ["node", "deno", "bun", "ruby", "perl", "php", "lua", "java", "tsx", "ts-node"];
 
 /// Words of bun and deno that say what to do, and name no file. A script is named only after the first
 /// three.
@@ -250,7 +246,8 @@ impl Mentions {
         let mut folders = folders.clone();
         let mut before = "";
         let is_python = name.starts_with("python");
-        let mut looks_up = is_python || INTERPRETERS.contains(&&*name);
+        let starts_interpreter = arguments.iter().any(|word| is_interpreter(&word.text));
+        let mut looks_up = is_interpreter(&name);
         let has_subcommands = matches!(&*name, "bun" | "deno");
         // Its own folder has other names there.
         let is_hidden = |word: &Word| word.text.starts_with("/proc/");
@@ -275,6 +272,10 @@ impl Mentions {
             if FOLDERS.contains(&before) {
                 go_to(std::slice::from_ref(word), &mut folders);
                 continue;
+            }
+            // What follows the name of a script is no code. One program can start another.
+            if looks_up || starts_interpreter {
+                self.code(&word.text, is_python, &folders, outer);
             }
             if let Some(module) = module(&name, before, &word.text) {
                 let path = module.replace('.', "/");
@@ -355,6 +356,30 @@ impl Mentions {
         }
     }
 
+    /// Takes what can be the name of a file in code that is given to an interpreter: it can load every
+    /// one of them, also without the ending.
+    fn code(&mut self, text: &str, is_python: bool, folders: &[String], outer: bool) {
+        if !text.contains(['\'', '"', '`', '(', ' ', ';']) {
+            return;
+        }
+        let was = std::mem::replace(&mut self.looks_up, true);
+        let is_part = |c: char| c.is_alphanumeric() || "._/@+-".contains(c);
+        let words = text.split(|c| !is_part(c)).filter(|word| word.contains(char::is_alphanumeric));
+        for word in words.take(MOST_QUOTED) {
+            self.add(word, folders, Role::Runs, outer, false);
+            if is_python {
+                self.add(
+                    &format!("{}.py", word.replace('.', "/")),
+                    folders,
+                    Role::Runs,
+                    outer,
+                    false,
+                );
+            }
+        }
+        self.looks_up = was;
+    }
+
     fn add(&mut self, path: &str, folders: &[String], role: Role, outer: bool, computed: bool) {
         if !path.is_empty() {
             let looked_up = self.looks_up && role == Role::Runs;
@@ -384,24 +409,16 @@ impl Mentions {
     }
 }
 
-fn is_runner(program: &str) -> bool {
-    RUNNERS.contains(&program.rsplit('/').next().unwrap_or_default())
+/// True if a command has an interpreter load code, which can load other files that no word names: those
+/// beside a script, and what it imports.
+#[must_use]
+pub fn imports(command: &[String]) -> bool {
+    let mut programs = mentions(command).programs.into_iter();
+    programs.any(|name| is_interpreter(&name)) || command.iter().any(|word| is_interpreter(word))
 }
 
-/// The module that Python runs, if this word of its command names one: after `-m`, also among other
-/// letters, or at once behind it.
-fn module<'w>(program: &str, before: &str, word: &'w str) -> Option<&'w str> {
-    if before == "-m" {
-        return Some(word);
-    }
-    let letters = |option: &'w str| option.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-    let is_python = program.starts_with("python");
-    let after = before.strip_prefix('-').is_some_and(|rest| rest.ends_with('m'));
-    match letters(word).and_then(|rest| rest.split_once('m')) {
-        _ if !is_python => None,
-        Some((_, module)) if !module.is_empty() => Some(module),
-        _ => Some(word).filter(|_| after && !before.starts_with("--")),
-    }
+fn is_runner(program: &str) -> bool {
+    RUNNERS.contains(&program.rsplit('/').next().unwrap_or_default())
 }
 
 /// Adds the folder that the first argument leads to, from each that was there before.

@@ -76,6 +76,10 @@ pub enum Danger {
     Endless,
     /// The shell computes the name of a file that the command runs: its content is not checked.
     Computed,
+    /// It is given to an interpreter that works where agents work, and loads files that it does not name.
+    Imports,
+    /// The file is a pipe or a device, whose content is not checked.
+    Irregular,
 }
 
 impl fmt::Display for Danger {
@@ -89,6 +93,8 @@ impl fmt::Display for Danger {
             Danger::Connects => f.write_str("its value is connected to"),
             Danger::NotEncrypted => f.write_str("not encrypted"),
             Danger::Computed => f.write_str("the file that it runs cannot be told, or checked"),
+            Danger::Imports => f.write_str("what its code imports is not checked"),
+            Danger::Irregular => f.write_str("a file of it is a pipe or a device, and not checked"),
             Danger::Endless => f.write_str("no limit on what all of these runs spend together"),
             Danger::Printed => f.write_str("text that an agent merely prints moves work"),
         }

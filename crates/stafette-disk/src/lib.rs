@@ -28,11 +28,17 @@ pub fn folder_of(file: &Path) -> Result<()> {
     file.parent().map_or(Ok(()), folder)
 }
 
-/// The options for a new file that only its user can read.
+/// The options for a new file that only its user can read. A pipe in its place is an error, and not
+/// waited for.
 pub fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.mode(0o600);
+    options.mode(0o600).custom_flags(at_once());
     options
+}
+
+/// The flag to open a pipe, which may be in the place of a file, without waiting for its other end.
+fn at_once() -> i32 {
+    i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default()
 }
 
 /// Writes a file that only its user can read.
@@ -55,10 +61,11 @@ pub fn replace(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
 }
 
 /// Opens a regular file of at most `limit` bytes.
-fn open(path: &Path, limit: u64) -> Result<File> {
-    // A pipe without a writer must not hold up the one who only wants to see what it is.
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+///
+/// # Errors
+/// When the file cannot be opened, is longer, or is a folder, a device or a pipe.
+pub fn open(path: &Path, limit: u64) -> Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(at_once()).open(path)?;
     let about = file.metadata()?;
     match about.is_file() {
         false => Err(Error::new(ErrorKind::InvalidInput, "it is not a regular file")),
@@ -171,5 +178,6 @@ mod tests {
             assert!(read(path, limit).is_err(), "{}", path.display());
             assert!(hash(path, limit).is_err(), "{}", path.display());
         }
+        assert!(write(&pipe, "x").is_err(), "nobody waits for a reader");
     }
 }

@@ -8,7 +8,7 @@ use rustix::thread::{
 };
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch, apply_filter,
+    SeccompRule, TargetArch, apply_filter, sock_filter,
 };
 
 /// System calls that are denied with any arguments.
@@ -89,6 +89,25 @@ const CREATIONS: &[(i64, u8, u8)] = &[
     (libc::SYS_open, 1, 2),
 ];
 
+/// The flags of [`CREATIONS`] with which the mode counts: those for a file with a name, and for one
+/// that is given its name later (`O_TMPFILE` without the part that also asks for a folder).
+const CREATES: [u32; 2] =
+    [libc::O_CREAT.unsigned_abs(), (libc::O_TMPFILE & !libc::O_DIRECTORY).unsigned_abs()];
+
+/// The bits of a mode that make a program run as its owner, and as its group.
+const SET_IDS: [u32; 2] = [libc::S_ISUID, libc::S_ISGID];
+
+/// Denies the second table of calls that some kernels have (x32), as if it were not there. The other
+/// filters know the numbers of the first alone.
+#[cfg(target_arch = "x86_64")]
+const NO_SECOND_TABLE: [sock_filter; 4] = [
+    // Load the number of the call; below the first of that table, allow it.
+    sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 },
+    sock_filter { code: 0x35, jt: 0, jf: 1, k: 0x4000_0000 },
+    sock_filter { code: 0x06, jt: 0, jf: 0, k: 0x0005_0000 | libc::ENOSYS.unsigned_abs() },
+    sock_filter { code: 0x06, jt: 0, jf: 0, k: 0x7fff_0000 },
+];
+
 /// Calls that are denied as if the kernel did not have them, so that callers use the older ones:
 /// their arguments are in memory, where a filter does not see them.
 const UNSEEN: [i64; 5] = [
@@ -108,12 +127,11 @@ pub(crate) fn are_filtered() -> bool {
         .is_ok_and(|actions| actions.split_whitespace().any(|action| action == "errno"))
 }
 
-/// The capabilities that an administrator keeps: to work with files of any owner. The others allow
-/// it to inspect outside processes, change the system, or act as another user.
-const KEPT: CapabilitySet = CapabilitySet::CHOWN
-    .union(CapabilitySet::DAC_OVERRIDE)
-    .union(CapabilitySet::FOWNER)
-    .union(CapabilitySet::FSETID);
+/// The capabilities that an administrator keeps: to work with files of any owner, such as a project in
+/// a container that belongs to a user outside of it, and to unpack archives. The others allow it to
+/// inspect outside processes, change the system, or act as another user or group.
+const KEPT: CapabilitySet =
+    CapabilitySet::CHOWN.union(CapabilitySet::DAC_OVERRIDE).union(CapabilitySet::FOWNER);
 
 /// Drops all other capabilities, for this thread and all its descendants.
 pub(crate) fn step_down() -> std::io::Result<()> {
@@ -145,18 +163,27 @@ pub(crate) fn deny() -> Result<(), seccompiler::Error> {
         argument(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, u64::from(kind.unsigned_abs()))
     });
     rules.insert(libc::SYS_socket, sockets.into_iter().collect::<Result<_, _>>()?);
-    // A program that runs as its owner would run outside as the user whose agent wrote it.
-    let setuid = |at| flag(at, libc::S_ISUID);
+    // A program that runs as its owner or group would run outside as the user whose agent wrote it.
+    // That a folder hands its group on cannot be told from that, and is denied with it: what is made
+    // in one that does already is one too, by the kernel.
     for (call, mode) in MODES {
-        rules.insert(*call, vec![SeccompRule::new(vec![setuid(*mode)?])?]);
+        let rules = rules.entry(*call).or_default();
+        for set_id in SET_IDS {
+            rules.push(SeccompRule::new(vec![flag(*mode, set_id)?])?);
+        }
     }
     for (call, flags, mode) in CREATIONS {
-        let creates = flag(*flags, libc::O_CREAT.unsigned_abs())?;
-        rules.insert(*call, vec![SeccompRule::new(vec![creates, setuid(*mode)?])?]);
+        let rules = rules.entry(*call).or_default();
+        for (creates, set_id) in CREATES.iter().flat_map(|it| SET_IDS.map(|set_id| (*it, set_id))) {
+            rules.push(SeccompRule::new(vec![flag(*flags, creates)?, flag(*mode, set_id)?])?);
+        }
     }
     install(rules, libc::EPERM, arch)?;
     let unseen = UNSEEN.map(|call| (call, Vec::new()));
-    install(BTreeMap::from(unseen), libc::ENOSYS, arch)
+    install(BTreeMap::from(unseen), libc::ENOSYS, arch)?;
+    #[cfg(target_arch = "x86_64")]
+    apply_filter(&NO_SECOND_TABLE)?;
+    Ok(())
 }
 
 /// The condition that an argument has a flag.

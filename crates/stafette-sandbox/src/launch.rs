@@ -133,7 +133,9 @@ pub fn prepare(
     }
     prefix.extend(launcher.iter().cloned());
     prefix.extend(["--spec".into(), spec_file.into_os_string(), "--".into()]);
-    let variables = vec![("TMPDIR".into(), policy.temp.clone().into_os_string())];
+    let mut variables = vec![("TMPDIR".into(), policy.temp.clone().into_os_string())];
+    let identity = crate::policy::identity(policy).into_iter();
+    variables.extend(identity.map(|(name, value)| (name.into(), value.into())));
     Ok(Some(Prepared { prefix, variables, report }))
 }
 

@@ -161,7 +161,7 @@ const TOOLS: [&str; 24] = [
 ];
 
 /// Paths in a home where keys are stored, or where services of the user listen.
-const KEYS: [&str; 51] = [
+const KEYS: [&str; 53] = [
     ".1password",
     ".ssh",
     ".gnupg",
@@ -188,6 +188,7 @@ const KEYS: [&str; 51] = [
     ".config/hub",
     ".config/keepassxc",
     ".config/microsoft-edge",
+    ".config/mise/age.txt",
     ".config/op",
     ".config/rclone",
     ".config/sops",
@@ -201,6 +202,7 @@ const KEYS: [&str; 51] = [
     ".local/share/uv/credentials",
     ".mozilla",
     ".netrc",
+    ".npm-global/etc/npmrc",
     ".npmrc",
     ".orbstack",
     ".password-store",
@@ -215,10 +217,38 @@ const KEYS: [&str; 51] = [
     "snap",
 ];
 
+/// Settings in a home that tools need, and that are hidden if a password is among them.
+const MIXED: [&str; 5] = [
+    ".cargo/config",
+    ".cargo/config.toml",
+    ".config/git/config",
+    ".config/mise/config.toml",
+    ".gitconfig",
+];
+
+/// What is in settings with a password among them, in small letters.
+const PASSWORDS: [&str; 9] = [
+    "token",
+    "password",
+    "passwd",
+    "secret",
+    "extraheader",
+    "authorization",
+    "api_key",
+    "apikey",
+    "cookie",
+];
+
+/// The most that is read of such settings, in bytes; longer ones are hidden.
+const SETTINGS_BYTES: u64 = 1024 * 1024;
+
 /// Keys of the system, and sockets that give the power of another user.
-const POWERS: [&str; 12] = [
+const POWERS: [&str; 15] = [
     "/etc/shadow",
+    "/etc/shadow-",
     "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/security/opasswd",
     "/etc/sudoers",
     "/etc/sudoers.d",
     "/etc/ssl/private",
@@ -276,6 +306,8 @@ impl Policy {
         policy.write.extend(DEVICES.map(PathBuf::from));
         policy.read.extend(TOOLS.map(|tool| home.join(tool)));
         policy.hidden.extend(POWERS.map(PathBuf::from));
+        let mixed = MIXED.map(|name| home.join(name)).into_iter();
+        policy.hidden.extend(mixed.filter(|file| has_password(file)));
         if let Some(common) = git_common {
             // Objects, and the branches of the run: its own ones over the shared. Hooks, settings and
             // the user's branches are readable at most.
@@ -407,6 +439,20 @@ impl Policy {
     }
 }
 
+/// True if settings name a password, or have an address with one.
+fn has_password(file: &Path) -> bool {
+    if !file.exists() {
+        return false;
+    }
+    let Ok(text) = stafette_disk::read(file, SETTINGS_BYTES) else { return true };
+    let text = String::from_utf8_lossy(&text).to_ascii_lowercase();
+    let has_address = |line: &str| {
+        let mut addresses = line.split("://").skip(1);
+        addresses.any(|rest| rest.split(['/', ' ', '"']).next().is_some_and(|it| it.contains('@')))
+    };
+    PASSWORDS.iter().any(|word| text.contains(word)) || text.lines().any(has_address)
+}
+
 /// Resolves `..` in a path whose folders up to there are no links.
 pub(crate) fn without_dots(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut path, part| {
@@ -422,6 +468,38 @@ pub(crate) fn without_dots(path: &Path) -> PathBuf {
 /// resolved.
 pub(crate) fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Returns the variables that tell git the name and the address of its user, where the file that says
+/// them is hidden.
+pub(crate) fn identity(policy: &Policy) -> Vec<(&'static str, String)> {
+    let files = policy
+        .hidden
+        .iter()
+        .filter(|path| path.ends_with(".gitconfig") || path.ends_with(".config/git/config"));
+    let (mut name, mut email) = (None, None);
+    for file in files {
+        let text = stafette_disk::read_text(file, SETTINGS_BYTES).unwrap_or_default();
+        let mut is_user = false;
+        for line in text.lines().map(str::trim) {
+            if line.starts_with('[') {
+                is_user = line.eq_ignore_ascii_case("[user]");
+            }
+            let Some((key, value)) = line.split_once('=').filter(|_| is_user) else { continue };
+            let value = value.trim().trim_matches('"').to_owned();
+            match key.trim().to_ascii_lowercase().as_str() {
+                "name" => name = Some(value),
+                "email" => email = Some(value),
+                _ => {}
+            }
+        }
+    }
+    let both = |value: Option<String>, names: [&'static str; 2]| {
+        value.into_iter().flat_map(move |value| names.map(|name| (name, value.clone())))
+    };
+    both(name, ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"])
+        .chain(both(email, ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"]))
+        .collect()
 }
 
 #[cfg(test)]
@@ -456,7 +534,38 @@ mod tests {
             assert!(!grants.iter().any(|grant| key.starts_with(grant)), "{}", key.display());
         }
         assert!(!grants.iter().any(|grant| real(&home).starts_with(grant)), "not the home");
+        assert!(identity(&policy).is_empty());
         let text = serde_json::to_string(&policy).expect("JSON");
         assert_eq!(serde_json::from_str::<Policy>(&text).expect("a policy"), policy);
+    }
+
+    #[test]
+    fn b_08_settings_are_hidden_if_a_password_is_among_them() {
+        let world = tempfile::tempdir().expect("a folder");
+        let home = world.path();
+        let user = "[user]\n\tname = Ada\n\temail = \"ada@example.org\"\n";
+        for (name, text, is_hidden) in [
+            (".gitconfig", user, false),
+            (".gitconfig", "[http]\n\textraHeader = x\n[user]\n\tname = Ada\n", true),
+            (".config/git/config", "[url \"https://x:y@h/\"]\n\tinsteadOf = https://h/\n", true),
+            (".config/git/config", "[url \"ssh://h/\"]\n\tinsteadOf = https://h/\n", false),
+            (".cargo/config.toml", "[registries.x]\ntoken = \"x\"\n", true),
+            (".cargo/config.toml", "[build]\njobs = 2\n", false),
+            (".config/mise/config.toml", "[env]\nX_PASSWORD = \"x\"\n", true),
+            (".config/mise/age.txt", "x", true),
+            (".npm-global/etc/npmrc", "x", true),
+        ] {
+            let file = home.join(name);
+            fs::create_dir_all(file.parent().expect("a folder")).expect("folders");
+            fs::write(&file, text).expect("written");
+            let places = Places { home: home.to_owned(), ..Places::default() };
+            let policy = Policy::for_agent(&places);
+            let grants = policy.split(&policy.read);
+            let is_granted = grants.iter().any(|grant| real(&file).starts_with(grant));
+            assert_eq!(is_granted, !is_hidden, "{name}: {text}");
+            let named = identity(&policy).into_iter().any(|it| it.1 == "Ada");
+            assert_eq!(named, is_hidden && text.contains("Ada"), "{text}");
+            fs::remove_file(&file).expect("removed");
+        }
     }
 }

@@ -412,13 +412,25 @@ fn b_08_calls_that_lead_out_of_the_sandbox_are_denied() {
         let ring = "perl -e '$b = qq(\\0) x 120; syscall(425, 1, $b); exit($! == 38 ? 0 : 1)'";
         assert!(world.can(ring), "calls that no filter sees are not there");
         assert!(world.can("cp /bin/true own && chmod 755 own && ./own"), "programs of its own");
-        for setuid in [
+        for set_id in [
             "chmod u+s own",
+            "chmod g+s own",
             "perl -e 'chmod(04755, q(own)) or exit 1'",
+            "perl -e 'chmod(02755, q(own)) or exit 1'",
             "perl -e 'use Fcntl; sysopen(F, q(new), O_CREAT | O_WRONLY, 04755) or exit 1'",
+            "perl -e 'use Fcntl; sysopen(F, q(new), O_CREAT | O_WRONLY, 02755) or exit 1'",
+            // A file without a name, which is given one later.
+            "perl -e 'use Fcntl q(:DEFAULT); sysopen(F, q(.), 020000000 | O_DIRECTORY | O_RDWR, 04755) or exit 1'",
+            "perl -e 'use Fcntl q(:DEFAULT); sysopen(F, q(.), 020000000 | O_DIRECTORY | O_RDWR, 02755) or exit 1'",
+            "perl -e 'use POSIX; POSIX::mkfifo(q(pipe), 02755) or exit 1'",
+            "mkdir shared && chmod g+s shared",
+            // The second table of calls that some kernels have, which the filter does not know.
+            "perl -e 'exit(syscall(0x40000000 + 90, q(own), 04755) == 0 ? 0 : 1)'",
         ] {
-            assert!(!world.can(setuid), "a program that runs as its owner: {setuid}");
+            assert!(!world.can(set_id), "a program that runs as its owner or group: {set_id}");
         }
+        let nameless = "perl -e 'use Fcntl q(:DEFAULT); sysopen(F, q(.), 020000000 | O_DIRECTORY | O_RDWR, 0755) or exit 1'";
+        assert!(world.can(nameless), "a file without a name");
         if holds(&report, "scope") {
             let outside = format!("kill -0 {}", std::process::id());
             assert!(!world.can(&outside), "processes outside cannot be signalled");

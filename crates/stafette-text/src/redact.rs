@@ -2,7 +2,7 @@
 //!
 //! It finds tokens with a known shape, private keys, passwords in addresses, values that are
 //! assigned to a name like `password`, and the exact values of the environment's own secrets, also
-//! in base64 and as part of an address. Each becomes `[redacted:KIND]`. It cannot be complete: a
+//! in base64 and however addresses, JSON and markup spell them. Each becomes `[redacted:KIND]`. It cannot be complete: a
 //! secret that looks like a word stays.
 //!
 //! Every decision depends on the text so far and on at most [`LOOK`] bytes ahead, so the outcome
@@ -14,6 +14,7 @@ mod known;
 mod place;
 mod shape;
 mod shapes;
+mod spelt;
 mod stream;
 
 use std::borrow::Cow;

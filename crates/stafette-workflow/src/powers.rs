@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod tests;
 
+use stafette_core::command;
 use stafette_core::power::{Danger, Kind, Power, is_loopback, plain, word};
 use stafette_core::workflow::alerts::{AlertRules, Threshold};
 use stafette_core::workflow::changes::ChangeRules;
@@ -38,7 +39,8 @@ pub type ProfileCommand<'a> = dyn Fn(&str, &Agent) -> Option<Vec<String>> + 'a;
 
 /// Lists every power of a workflow, by kind. `profile` knows the command of a profile.
 pub fn powers(workflow: &Workflow, profile: &ProfileCommand<'_>) -> Vec<Power> {
-    let mut found = Found { powers: Vec::new(), profile };
+    let has_worktrees = workflow.workflow.worktrees;
+    let mut found = Found { powers: Vec::new(), profile, has_worktrees };
     found.workflow(workflow);
     let mut powers = found.powers;
     powers.sort_by_key(|power| power.kind);
@@ -48,6 +50,8 @@ pub fn powers(workflow: &Workflow, profile: &ProfileCommand<'_>) -> Vec<Power> {
 struct Found<'a> {
     powers: Vec<Power>,
     profile: &'a ProfileCommand<'a>,
+    /// True if agents work in folders of their own.
+    has_worktrees: bool,
 }
 
 impl Found<'_> {
@@ -59,6 +63,15 @@ impl Found<'_> {
     fn command(&mut self, place: impl Into<String>, words: &[String]) {
         if !words.is_empty() {
             self.add(Power::command(place, words.to_vec()));
+        }
+    }
+
+    /// A command that runs in the project, where agents without worktrees work.
+    fn command_among_agents(&mut self, place: impl Into<String>, words: &[String]) {
+        self.command(place, words);
+        let is_one = !self.has_worktrees && command::imports(words);
+        if let Some(power) = self.powers.last_mut().filter(|_| is_one && !words.is_empty()) {
+            power.dangers.push(Danger::Imports);
         }
     }
 
@@ -264,7 +277,7 @@ impl Found<'_> {
     fn hook(&mut self, number: usize, hook: &Hook) {
         let Hook { on, command, timeout: _, agents: _, on_error: _, env } = hook;
         let place = format!("hooks[{number}] on {}", plain(on));
-        self.command(place.clone(), command);
+        self.command_among_agents(place.clone(), command);
         env.iter().for_each(|name| self.add(Power::secret(place.clone(), name)));
     }
 
@@ -345,7 +358,7 @@ impl Found<'_> {
             // Made from the commands, which are shown.
             named: _,
         } = changes;
-        self.command("changes.validate", validate);
+        self.command_among_agents("changes.validate", validate);
         env.iter().for_each(|name| self.add(Power::secret("changes.env", name)));
     }
 

@@ -10,13 +10,18 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 use thiserror::Error;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
+
+mod pipe;
+
+/// The time after which a command is suspected to wait for a pipe; doubled each time.
+const FIRST_LOOK: Duration = Duration::from_secs(2);
 
 /// The time limit of a command. A checkout of a large repository on a slow disk takes minutes.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -111,6 +116,8 @@ pub enum GitError {
     NoRepository { path: PathBuf, why: String },
     #[error("`{command}` was ended after {} seconds", after.as_secs())]
     Slow { command: String, after: Duration },
+    #[error("`{command}` waits for {}, which is a pipe or a device: remove it", path.display())]
+    Waits { command: String, path: PathBuf },
     #[error("`{command}` failed ({status}): {stderr}")]
     Failed { command: String, status: std::process::ExitStatus, stderr: String },
 }
@@ -401,18 +408,65 @@ impl Git {
         command.process_group(0).kill_on_drop(true);
         let mut child = command.spawn().map_err(|source| self.not_started(source))?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        if let Some(mut stdin) = child.stdin.take() {
-            // A command that does not read its input reports its own error.
-            let _ = stdin.write_all(&self.input).await;
-        }
-        let Ok(output) = tokio::time::timeout(PATIENCE, child.wait_with_output()).await else {
-            // Its filters are separate processes and would keep running.
-            if let Some(group) = group {
-                let _ = kill_process_group(group, Signal::KILL);
+        let stdin = child.stdin.take();
+        let input = std::mem::take(&mut self.input);
+        let work = async move {
+            let feed = async move {
+                if let Some(mut stdin) = stdin {
+                    // A command that does not read its input reports its own error.
+                    let _ = stdin.write_all(&input).await;
+                }
+            };
+            tokio::join!(child.wait_with_output(), feed).0
+        };
+        let output = tokio::select! {
+            output = work => Ok(output),
+            error = self.is_stuck() => Err(error),
+        };
+        let output = match output {
+            Ok(output) => output,
+            Err(error) => {
+                // Its filters are separate processes and would keep running.
+                if let Some(group) = group {
+                    let _ = kill_process_group(group, Signal::KILL);
+                }
+                return Err(error);
             }
-            return Err(GitError::Slow { command: self.line(), after: PATIENCE });
         };
         self.result(output)
+    }
+
+    /// Waits until a command takes too long, or has taken a while and meets a pipe, which it would wait
+    /// for all the time. Agents can put one in the place of a file at any moment.
+    async fn is_stuck(&self) -> GitError {
+        let begin = Instant::now();
+        let mut pause = FIRST_LOOK;
+        while begin.elapsed() + pause < PATIENCE {
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+            let places = self.places();
+            let found = tokio::task::spawn_blocking(move || pipe::find(&places)).await;
+            if let Ok(Some(path)) = found {
+                return GitError::Waits { command: self.line(), path };
+            }
+        }
+        tokio::time::sleep(PATIENCE.saturating_sub(begin.elapsed())).await;
+        GitError::Slow { command: self.line(), after: PATIENCE }
+    }
+
+    /// Returns where this command reads files of a repository.
+    fn places(&self) -> pipe::Places {
+        let variable = |wanted: &str| {
+            let mut all = self.variables.iter();
+            all.find(|(name, _)| *name == wanted).map(|(_, value)| PathBuf::from(value))
+        };
+        let tree = variable("GIT_WORK_TREE").unwrap_or_else(|| self.folder.clone());
+        let git = ["GIT_DIR", "GIT_COMMON_DIR", "GIT_INDEX_FILE"].map(variable);
+        let mut git: Vec<PathBuf> = git.into_iter().flatten().collect();
+        if git.is_empty() {
+            git.push(tree.join(".git"));
+        }
+        pipe::Places { git, tree }
     }
 
     fn not_started(&self, source: io::Error) -> GitError {

@@ -44,7 +44,10 @@ const CONFIG: &str = "config.worktree";
 /// The most that is read of what a worktree has checked out, in bytes.
 const HEAD_BYTES: u64 = 4 * 1024;
 
-/// The levels of folders in which links are looked for: git's own are fewer.
+/// The most that is read of a worktree's own settings, in bytes.
+const CONFIG_BYTES: u64 = 1024 * 1024;
+
+/// The levels of folders in which links and pipes are looked for: git's own are fewer.
 const LEVELS: usize = 32;
 
 /// The reason why a worktree could not be opened, passed on, saved or removed.
@@ -82,7 +85,9 @@ impl WorktreeError {
     #[must_use]
     pub fn may_pass(&self) -> bool {
         match self {
-            WorktreeError::Git(error) => !matches!(error, GitError::NoRepository { .. }),
+            WorktreeError::Git(error) => {
+                !matches!(error, GitError::NoRepository { .. } | GitError::Waits { .. })
+            }
             WorktreeError::Files { .. } | WorktreeError::NotSaved { .. } => true,
             WorktreeError::NoRepository { .. }
             | WorktreeError::CheckedOut { .. }
@@ -441,11 +446,8 @@ impl Worktrees {
         let words = words.chain([path.as_os_str(), Path::new(branch).as_os_str()]);
         self.shared.git(words).run().await?;
         let link = path.join(".git");
-        let said = std::fs::read_to_string(&link).map_err(|source| WorktreeError::Files {
-            what: "read",
-            path: link,
-            source,
-        })?;
+        let said = stafette_disk::read_text(&link, HEAD_BYTES)
+            .map_err(|source| WorktreeError::Files { what: "read", path: link, source })?;
         Ok(Path::new(said.trim_end()).file_name().map(text).unwrap_or_default())
     }
 
@@ -459,8 +461,8 @@ impl Worktrees {
             folders.extend(heads.map(|heads| worktree.place.common.join(heads).join(run)));
         }
         for folder in folders {
-            remove_links(&folder, LEVELS).map_err(|source| WorktreeError::Files {
-                what: "remove links in",
+            remove_odd(&folder, LEVELS).map_err(|source| WorktreeError::Files {
+                what: "remove links and pipes in",
                 path: folder,
                 source,
             })?;
@@ -548,7 +550,8 @@ impl Worktrees {
     fn write_note(&self, worktree: &Worktree, name: String) -> Result<(), WorktreeError> {
         let file = worktree.place.own.join(CONFIG);
         let known = self.note(worktree.run, &worktree.agent).and_then(|note| note.config);
-        let config = known.unwrap_or_else(|| std::fs::read_to_string(&file).unwrap_or_default());
+        let read = || stafette_disk::read_text(&file, CONFIG_BYTES).unwrap_or_default();
+        let config = known.unwrap_or_else(read);
         ensure(&file, config.clone())?;
         let lent = self.note(worktree.run, &worktree.agent).and_then(|note| note.lent);
         let (name, config) = (Some(name), Some(config));
@@ -594,15 +597,16 @@ fn rename(from: &Path, to: &Path) -> Result<(), WorktreeError> {
     })
 }
 
-/// Removes the links in a folder of git: it would write where they lead.
-fn remove_links(folder: &Path, levels: usize) -> io::Result<()> {
+/// Removes what is neither file nor folder in a folder of git: it would write where links lead, and wait
+/// for the other end of a pipe for ever.
+fn remove_odd(folder: &Path, levels: usize) -> io::Result<()> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
     for entry in entries {
         let entry = entry?;
         match entry.file_type()? {
-            kind if kind.is_symlink() => std::fs::remove_file(entry.path())?,
-            kind if kind.is_dir() && levels > 0 => remove_links(&entry.path(), levels - 1)?,
-            _ => {}
+            kind if kind.is_dir() && levels > 0 => remove_odd(&entry.path(), levels - 1)?,
+            kind if kind.is_dir() || kind.is_file() => {}
+            _ => std::fs::remove_file(entry.path())?,
         }
     }
     Ok(())

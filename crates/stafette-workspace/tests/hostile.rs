@@ -331,3 +331,53 @@ async fn b_08_what_an_agent_writes_as_checked_out_does_not_disturb_the_users_git
         handled(&worktrees, &worktree).await;
     }
 }
+
+/// Makes a pipe in the place of a file.
+fn pipe(path: &Path) {
+    let _ = fs::remove_file(path);
+    fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+    assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo").success());
+}
+
+#[tokio::test]
+async fn b_20_a_pipe_that_an_agent_leaves_in_its_part_of_the_repository_holds_up_nothing() {
+    let world = World::new();
+    let top = world.at("project");
+    write(top.join("file"), "x");
+    git(&top, &["init", "-q"]);
+    git(&top, &["add", "."]);
+    git(&top, &["commit", "-qm", "x"]);
+    let worktrees = Worktrees::new(&top, &world.at("home")).await.expect("worktrees");
+    let (run, agent) = (RunId(uuid::Uuid::from_u128(1)), named("a"));
+    let open = async || worktrees.open(run, &agent, &Base::Committed).await.expect("open");
+    for name in [
+        "index",
+        "HEAD",
+        "ORIG_HEAD",
+        "logs/HEAD",
+        "config.worktree",
+        "commondir",
+        "gitdir",
+        "lent/objects/pack/pack-1.pack",
+        "lent/objects/aa/bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
+        "lent/objects/info/alternates",
+        "lent/heads/a",
+    ] {
+        let worktree = open().await;
+        write(worktree.folder.join("work"), name);
+        pipe(&worktree.git_own().join(name));
+        let all = async {
+            let worktree = open().await;
+            let kept = worktrees.snapshot(&worktree, "x").await.expect("a snapshot");
+            assert!(kept.is_some(), "{name}");
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(60), all).await.expect(name);
+    }
+    let worktree = open().await;
+    pipe(&worktree.folder.join(".gitattributes"));
+    let kept = worktrees.snapshot(&worktree, "x");
+    let kept = tokio::time::timeout(std::time::Duration::from_secs(60), kept).await.expect("ends");
+    let said = kept.expect_err("git cannot read it");
+    let path = worktree.folder.join(".gitattributes").display().to_string();
+    assert!(said.to_string().contains(&path) && !said.may_pass(), "{said}");
+}

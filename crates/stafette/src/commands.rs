@@ -126,12 +126,15 @@ pub(crate) fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Man { folder } => shell::man(&folder),
         command => {
             let runtime = runtime()?;
-            match is_daemon(&command) {
+            let exit = match is_daemon(&command) {
                 true => {
                     daemon::orphans::adopting(&runtime, async || dispatch(&context, command).await)
                 }
                 false => runtime.block_on(dispatch(&context, command)),
-            }
+            };
+            // A thread that waits for a file, a pipe or a disk must not keep the process.
+            runtime.shutdown_timeout(LAST_THREADS);
+            exit
         }
     }
 }
@@ -221,6 +224,9 @@ pub(crate) fn cleans_up(command: &Command) -> bool {
         command => is_daemon(command),
     }
 }
+
+/// How long the end of a command waits for threads that still work.
+const LAST_THREADS: std::time::Duration = std::time::Duration::from_secs(5);
 
 fn runtime() -> Result<Runtime, Failure> {
     let threads = Builder::new_multi_thread().worker_threads(2).enable_all().build();

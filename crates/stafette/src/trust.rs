@@ -247,6 +247,9 @@ pub(crate) fn inspect(
             files.extend(found.named(path)?);
         }
         found.mark_files(&mut power, &files);
+        if files.iter().any(|file| file.sha256.is_none()) {
+            mark(&mut power, Danger::Irregular);
+        }
         if std::mem::take(&mut found.is_over) {
             mark(&mut power, Danger::Computed);
         }

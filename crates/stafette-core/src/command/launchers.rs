@@ -2,6 +2,10 @@
 
 use super::{EXECUTING, Word, is_runner};
 
+/// Programs that look a name up: it can be that of a folder, or of a file without its ending.
+const INTERPRETERS: [&str; 10] =
+    ["node", "deno", "bun", "ruby", "perl", "php", "lua", "java", "tsx", "ts-node"];
+
 /// Programs that run their arguments with more that they read.
 const APPENDING: [&str; 2] = ["parallel", "xargs"];
 
@@ -34,4 +38,26 @@ pub(super) fn split_string<'w>(name: &str, word: &'w str) -> Option<&'w str> {
     }
     let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
     letters.split_once('S').map(|(_, text)| text)
+}
+
+/// True if this program loads files by names in code.
+pub(super) fn is_interpreter(program: &str) -> bool {
+    let name = program.rsplit('/').next().unwrap_or_default();
+    name.starts_with("python") || INTERPRETERS.contains(&name)
+}
+
+/// The module that Python runs, if this word of its command names one: after `-m`, also among other
+/// letters, or at once behind it.
+pub(super) fn module<'w>(program: &str, before: &str, word: &'w str) -> Option<&'w str> {
+    if before == "-m" {
+        return Some(word);
+    }
+    let letters = |option: &'w str| option.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+    let is_python = program.starts_with("python");
+    let after = before.strip_prefix('-').is_some_and(|rest| rest.ends_with('m'));
+    match letters(word).and_then(|rest| rest.split_once('m')) {
+        _ if !is_python => None,
+        Some((_, module)) if !module.is_empty() => Some(module),
+        _ => Some(word).filter(|_| after && !before.starts_with("--")),
+    }
 }

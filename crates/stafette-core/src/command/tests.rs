@@ -209,3 +209,46 @@ fn s4_07_what_is_looked_at_in_a_pipe_may_be_run() {
     assert_eq!(role("cat a.txt | wc"), Some(Role::Looks));
     assert_eq!(role("echo x > a.txt"), None);
 }
+
+#[test]
+fn b_20_every_path_in_code_for_an_interpreter_counts() {
+    for (command, file) in [
+        (&["node", "-e", "require('./x.js')"][..], "./x.js"),
+        (&["node", "-e", "import('./x.mjs')"], "./x.mjs"),
+        (&["node", "--input-type=module", "-e", "import './x.mjs'"], "./x.mjs"),
+        (&["node", "--eval=require(\"./x.js\")"], "./x.js"),
+        (&["node", "-p", "require(`./lib/x.js`)"], "./lib/x.js"),
+        (&["perl", "-e", "require './x.pl'"], "./x.pl"),
+        (&["perl", "-we", "do q(./x.pl)"], "./x.pl"),
+        (&["ruby", "-e", "load 'x.rb'"], "x.rb"),
+        (&["php", "-r", "include 'lib/x.php';"], "lib/x.php"),
+        (&["python3", "-c", "import tools.check"], "tools/check.py"),
+        (&["python3", "-c", "exec(open('x.txt').read())"], "x.txt"),
+        (&["sh", "-c", "node -e \"require('./x.js')\""], "./x.js"),
+        (&["env", "node", "-e", "require('./x.js')"], "./x.js"),
+        (&["timeout", "5", "/usr/bin/node", "-e", "require('./x.js')"], "./x.js"),
+    ] {
+        let found = of(command);
+        assert!(found.contains(&file.to_owned()), "{command:?}: {found:?}");
+    }
+    let words = ["node", "-e", "require('./x')"].map(str::to_owned);
+    assert!(lookups(&words).contains(&"./x".to_owned()), "also without its ending");
+}
+
+#[test]
+fn b_20_an_interpreter_may_load_files_that_no_word_names() {
+    let imports = |words: &[&str]| {
+        super::imports(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())
+    };
+    for command in [
+        &["python3", "tools/report.py"][..],
+        &["node", "-e", "require('./x.js')"],
+        &["sh", "-c", "cd x && perl check.pl"],
+        &["env", "python3", "x.py"],
+    ] {
+        assert!(imports(command), "{command:?}");
+    }
+    for command in [&["cargo", "test"][..], &["sh", "-c", "grep x y"], &["./check.sh"]] {
+        assert!(!imports(command), "{command:?}");
+    }
+}

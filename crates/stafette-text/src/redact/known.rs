@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::LOOK;
 use super::shape::{self, Starts};
+use super::{LOOK, spelt};
 
 /// The minimum length of a secret value; shorter ones are too likely to be part of something else.
 const SHORTEST: usize = 8;
@@ -23,18 +23,28 @@ const WORD_CHANGES: usize = 4;
 /// The size of the pieces that a long value is recognised by, in bytes.
 const PIECE: usize = LOOK / 2;
 
+/// The size of those that it is recognised by where every letter of it is spelled with nine.
+const SPELT_PIECE: usize = LOOK / 9;
+
 /// The values, and the beginnings of all secrets.
 #[derive(Clone)]
 pub(super) struct Known {
-    /// The values by their first three bytes; longer ones first.
-    values: HashMap<[u8; 3], Vec<Box<[u8]>>>,
+    /// The values and their pieces by their first byte; longer ones first.
+    values: HashMap<u8, Vec<Box<[u8]>>>,
+    /// What stands for them in base64, by the first three bytes.
+    base64: HashMap<[u8; 3], Vec<Box<[u8]>>>,
     count: usize,
     pub(super) starts: Box<Starts>,
 }
 
 impl Default for Known {
     fn default() -> Self {
-        Known { values: HashMap::new(), count: 0, starts: Box::new(shape::KNOWN.clone()) }
+        Known {
+            values: HashMap::new(),
+            base64: HashMap::new(),
+            count: 0,
+            starts: Box::new(shape::KNOWN.clone()),
+        }
     }
 }
 
@@ -47,28 +57,26 @@ impl Known {
     /// True if the value is known already, or is too short to be.
     pub(super) fn has(&self, value: &str) -> bool {
         let piece = &value.as_bytes()[..value.len().min(PIECE)];
-        let Some(begins) = piece.first_chunk::<3>() else { return true };
-        let mut known = self.values.get(begins).into_iter().flatten();
+        let mut known =
+            piece.first().and_then(|first| self.values.get(first)).into_iter().flatten();
         value.len() < SHORTEST || known.any(|value| **value == *piece)
     }
 
-    /// Learns a value in each form that it is likely to appear in.
+    /// Learns a value.
     pub(super) fn learn(&mut self, value: &str) {
         if value.len() < SHORTEST {
             return;
         }
         self.count += 1;
         self.add(value.as_bytes());
-        self.add(percent(value).as_bytes());
-        for form in [quoted(value), spelled(value, false), spelled(value, true)] {
-            self.add(form.as_bytes());
-            // A text of JSON within another.
-            self.add(quoted(&form).as_bytes());
+        for form in base64(value.as_bytes()) {
+            let Some(begins) = form.first_chunk::<3>() else { continue };
+            for piece in form.chunks(PIECE).filter(|piece| piece.len() >= SHORTEST) {
+                let begins = piece.first_chunk().unwrap_or(begins);
+                insert(self.base64.entry(*begins).or_default(), piece);
+                self.starts.add(piece);
+            }
         }
-        for quote in ["&#39;", "&#x27;", "&apos;"] {
-            self.add(in_markup(value, quote).as_bytes());
-        }
-        base64(value.as_bytes()).iter().for_each(|form| self.add(form));
         if value.contains('\n') {
             // A terminal ends its lines in another way.
             let lines = value.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_LINE);
@@ -76,26 +84,59 @@ impl Known {
         }
     }
 
+    /// Adds a value, as it is and as programs spell it.
     fn add(&mut self, value: &[u8]) {
-        for piece in value.chunks(PIECE).filter(|piece| piece.len() >= SHORTEST) {
+        // Of equal sizes, so that none of them is too short.
+        let parts = value.len().div_ceil(SPELT_PIECE);
+        let spelt = value.chunks(value.len().div_ceil(parts.max(1)).max(1));
+        for piece in value.chunks(PIECE).chain(spelt).filter(|piece| piece.len() >= SHORTEST) {
             let [first, second, third, ..] = *piece else { continue };
-            let values = self.values.entry([first, second, third]).or_default();
-            if values.iter().any(|known| **known == *piece) {
+            if !insert(self.values.entry(first).or_default(), piece) {
                 continue;
             }
-            values.push(piece.into());
-            values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-            self.starts.add(piece);
+            let starts = &mut self.starts;
+            starts.add(piece);
+            starts.open(spelt::FIRST);
+            spelt::beginnings(second).iter().for_each(|[a, b]| starts.add(&[first, *a, *b]));
+            spelt::FIRST.iter().for_each(|byte| starts.add(&[first, second, *byte]));
+            if second == b' ' {
+                starts.add(&[first, b'+', third]);
+            }
         }
     }
 
     /// Returns the length of the value that begins here, if one does.
     pub(super) fn exact(&self, window: &[u8]) -> Option<usize> {
-        let values = self.values.get(window.first_chunk::<3>()?)?;
-        let is_here =
-            |value: &&[u8]| window.starts_with(value) && !shape::ends_in_mark(window, value.len());
-        values.iter().map(|value| &**value).find(is_here).map(<[u8]>::len)
+        let begins = window.first_chunk::<3>()?;
+        if self.count == 0 || !spelt::FIRST.contains(&begins[0]) && !self.starts.has(window) {
+            return None;
+        }
+        let is_whole = |length: &usize| !shape::ends_in_mark(window, *length);
+        let spelt = || {
+            let mut values =
+                spelt::firsts(window).filter_map(|first| self.values.get(&first)).flatten();
+            values.find_map(|value| {
+                let length = spelt::length(window, value).filter(is_whole)?;
+                // What was removed before is no part of it.
+                let mut inner = (1..length).map(|at| &window[at..]);
+                let is_marked = length > value.len() && inner.any(|at| shape::mark(at).is_some());
+                (!is_marked).then_some(length)
+            })
+        };
+        let base64 = self.base64.get(begins).into_iter().flatten();
+        let mut base64 = base64.filter(|form| window.starts_with(form)).map(|form| form.len());
+        base64.find(is_whole).or_else(spelt)
     }
+}
+
+/// Inserts a value among others, longer ones first; false if it was there.
+fn insert(values: &mut Vec<Box<[u8]>>, value: &[u8]) -> bool {
+    if values.iter().any(|known| **known == *value) {
+        return false;
+    }
+    values.push(value.into());
+    values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+    true
 }
 
 /// Words in the names of variables whose values are secrets.
@@ -179,44 +220,6 @@ fn distinct(value: &str) -> usize {
     let mut seen = [false; 256];
     value.bytes().for_each(|byte| seen[usize::from(byte)] = true);
     seen.iter().filter(|seen| **seen).count()
-}
-
-/// Returns a value as it is written in an address.
-pub(super) fn percent(value: &str) -> String {
-    let written = |byte: u8| match byte {
-        byte if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) => char::from(byte).into(),
-        byte => format!("%{byte:02X}"),
-    };
-    value.bytes().map(written).collect()
-}
-
-/// Returns a value as it is written within a JSON text.
-fn quoted(value: &str) -> String {
-    let json = serde_json::Value::from(value).to_string();
-    json.trim_start_matches('"').strip_suffix('"').unwrap_or_default().to_owned()
-}
-
-/// Returns a value as it is written within a JSON text of ASCII letters alone, by programs that also spell
-/// the letters of markup (`all`) or do not.
-fn spelled(value: &str, all: bool) -> String {
-    use std::fmt::Write as _;
-    let mut text = String::with_capacity(value.len());
-    for c in quoted(value).chars() {
-        match c.is_ascii() && !(all && "<>&'".contains(c)) {
-            true => text.push(c),
-            false => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
-                // Writing to a text cannot fail.
-                let _ = write!(text, "\\u{unit:04x}");
-            }),
-        }
-    }
-    text
-}
-
-/// Returns a value as it is written within HTML and XML.
-fn in_markup(value: &str, quote: &str) -> String {
-    let value = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    value.replace('"', "&quot;").replace('\'', quote)
 }
 
 /// Returns the parts of base64 that a value leads to, wherever it begins in the encoded text.

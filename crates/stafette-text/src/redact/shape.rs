@@ -324,6 +324,11 @@ impl Starts {
         }
     }
 
+    /// Adds bytes after which everything is inspected.
+    pub(super) fn open<const N: usize>(&mut self, bytes: [u8; N]) {
+        bytes.iter().for_each(|byte| self.first[usize::from(*byte)] = true);
+    }
+
     /// True if a known shape or value may begin here.
     pub(super) fn has(&self, bytes: &[u8]) -> bool {
         let [first, second, third, ..] = bytes else { return false };
@@ -342,7 +347,7 @@ impl Starts {
 
     fn is_notable(&self, bytes: &[u8]) -> bool {
         match bytes {
-            [b':' | b'=' | b'>' | b'\\' | 0x1b, ..]
+            [b':' | b'=' | b'>' | b'\\' | b'%' | b'&' | 0x1b, ..]
             | [b'Q', b'~', ..]
             | [b'-', b'-' | b'u', ..] => true,
             [b'[', second, ..] if *second == MARK[1] => true,

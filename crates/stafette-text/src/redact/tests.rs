@@ -1,6 +1,7 @@
 mod kinds;
 mod planted;
 mod shapes;
+mod spelt;
 
 use proptest::prelude::*;
 use serde_json::json;

@@ -207,6 +207,24 @@ fn b_20_a_workflow_without_powers_of_its_own_shows_what_it_may_spend() {
 }
 
 #[test]
+fn b_20_what_code_imports_where_agents_work_is_marked() {
+    let workflow = |worktrees: bool| {
+        format!(
+            "[workflow]\nname = \"x\"\nentry = \"one\"\nworktrees = {worktrees}\n\
+             [agents.one]\nrunner = \"external\"\n\
+             [changes]\nvalidate = [\"node\", \"-e\", \"require('./x.js')\"]\n\
+             [[hooks]]\non = \"before_run\"\ncommand = [\"python3\", \"tools/x.py\"]\n\
+             [[hooks]]\non = \"before_run\"\ncommand = [\"./x.sh\"]\n"
+        )
+    };
+    let marked = |worktrees| {
+        let lines = shown(&workflow(worktrees)).into_iter();
+        lines.filter(|line| line.ends_with("! what its code imports is not checked")).count()
+    };
+    assert_eq!((marked(false), marked(true)), (2, 0));
+}
+
+#[test]
 fn b_20_no_field_is_passed_over_when_it_is_decided_what_is_shown() {
     // Every type of the workflow is taken apart by the names of all its fields: a new one does not
     // compile before somebody has said how it is shown. Two dots would let it through.

@@ -6,7 +6,7 @@
 //! When the agent is idle, what it has made is taken in: objects by their content, and then its
 //! branch.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -140,10 +140,8 @@ impl Worktrees {
     /// Takes in the objects of a pack, together or as single ones: git names them anew, by their
     /// content.
     async fn unpack(&self, pack: &Path, together: bool) -> Result<(), WorktreeError> {
-        let file = File::open(pack).map_err(|source| WorktreeError::Files {
-            what: "open",
-            path: pack.to_owned(),
-            source,
+        let file = stafette_disk::open(pack, MOST_BYTES).map_err(|source| {
+            WorktreeError::Files { what: "open", path: pack.to_owned(), source }
         })?;
         let most = format!("--max-input-size={MOST_BYTES}");
         let words = match together {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fs::File;
+use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -171,7 +173,10 @@ impl Worktrees {
         let scratch = tempfile::tempdir().map_err(failed)?;
         let index = scratch.path().join("index");
         let copy = scratch.path().join("copy");
-        let staged = match std::fs::copy(place.own.join("index"), &copy) {
+        // Its agent may be running, and have put a pipe there.
+        let opened = stafette_disk::open(&place.own.join("index"), u64::MAX);
+        let copied = opened.and_then(|mut from| io::copy(&mut from, &mut File::create(&copy)?));
+        let staged = match copied {
             Ok(_) => place.git(["write-tree"]).index(&copy).text().await,
             Err(_) => place.git(["rev-parse", "--verify", "HEAD^{tree}"]).text().await,
         };

@@ -286,6 +286,36 @@ fn b_08_an_agent_in_its_worktree_changes_no_object_of_the_repository() {
 }
 
 #[test]
+fn b_20_a_pipe_that_an_agent_leaves_for_git_stops_neither_the_next_run_nor_the_daemons_end() {
+    let script = "cat > /dev/null; g=$(git rev-parse --git-dir); rm -f $g/index; mkfifo $g/index; \
+                  echo x > work.txt";
+    let world = world("exec", "auto", script);
+    let workflow = world.read("stafette.toml");
+    world.write("stafette.toml", &workflow.replace("entry =", "worktrees = true\nentry ="));
+    world.run(&["trust", "--yes"]).ok();
+    for _ in 0..2 {
+        world.run(&["run", "x"]).ok();
+    }
+    world.run(&["down"]).ok();
+}
+
+#[test]
+fn b_20_a_pipe_in_the_place_of_gits_files_is_named_where_a_change_is_applied() {
+    let script = "cat > /dev/null; rm -f .gitattributes; mkfifo .gitattributes; \
+        $STAFETTE_PROGRAM emit CHANGE '{\"reason\": \"Say hello\", \"changes\": \
+        [{\"file\": \"hello.txt\", \"action\": \"create\", \"content\": \"Hello\\n\"}]}'";
+    let world = world("exec", "auto", script);
+    let name = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x", "--allow-empty"];
+    assert!(world.command("git").args(name).status().expect("git").success());
+    world.run(&["run", "x"]).ok();
+    let said = world.run(&["apply", "c1", "--yes"]);
+    assert!(said.out.contains(".gitattributes, which is a pipe"), "{said:?}");
+    assert_eq!(world.read("hello.txt"), "Hello\n", "the change itself is applied");
+    fs::remove_file(world.project().join(".gitattributes")).expect("removed");
+    world.run(&["down"]).ok();
+}
+
+#[test]
 fn b_08_a_strict_sandbox_runs_all_or_nothing() {
     let world = world("exec", "strict", "cat >/dev/null; echo x > ran.txt");
     let said = world.run(&["run", "x"]);

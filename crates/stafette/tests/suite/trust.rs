@@ -149,6 +149,10 @@ fn b_20_what_an_interpreter_looks_up_is_part_of_what_is_trusted() {
         (r#"["node", "lib"]"#, "lib/index.js"),
         (r#"["python3", "-m", "pkg"]"#, "pkg/inner.py"),
         (r#"["ruby", "-r./b", "-e1"]"#, "b.rb"),
+        (r#"["node", "-e", "require('./x.js')"]"#, "x.js"),
+        (r#"["node", "-e", "require('./x')"]"#, "x.js"),
+        (r#"["node", "--input-type=module", "-e", "import './x.mjs'"]"#, "x.mjs"),
+        (r#"["perl", "-e", "require './x.pl'"]"#, "x.pl"),
     ] {
         let workflow = ECHO.replace(r#"["sh", "-c", "true"]"#, command);
         let world = World::with(&workflow, &[(file, "one")]);
@@ -158,6 +162,15 @@ fn b_20_what_an_interpreter_looks_up_is_part_of_what_is_trusted() {
         let said = world.run(&["run", "--foreground", "x"]);
         assert!(said.err.contains("not trusted") && said.err.contains(file), "{said:?}");
     }
+}
+
+#[test]
+fn b_20_a_command_that_names_a_pipe_or_a_device_is_marked() {
+    let world = World::with(&ECHO.replace(r#"["sh", "-c", "true"]"#, r#"["sh", "x.sh"]"#), &[]);
+    std::os::unix::fs::symlink("/dev/zero", world.project().join("x.sh")).expect("a link");
+    let listed = world.run(&["trust", "--list"]).ok().out;
+    let text = "! a file of it is a pipe or a device, and not checked";
+    assert!(shown(&listed, "agents.one.command").contains(text), "{listed}");
 }
 
 #[test]
