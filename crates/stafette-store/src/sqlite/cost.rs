@@ -137,10 +137,17 @@ fn append(runs: u64) -> (Vec<String>, u64) {
         let head = query::head(conn).expect("readable");
         assert!(matches!(&answers[..], [Ok(position)] if *position == head), "{answers:?}");
     };
-    // The first one compiles the statements.
-    keep(&conn, 2);
     let (ran, compiled) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicU64::new(0)));
     let (statements, counter) = (ran.clone(), compiled.clone());
+    // It is asked whenever a statement is compiled. All are compiled anew once it is there.
+    let authorizer = move |_: AuthContext<'_>| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        Authorization::Allow
+    };
+    conn.authorizer(Some(authorizer)).expect("an authorizer");
+    // The first one compiles the statements.
+    keep(&conn, 2);
+    assert!(compiled.swap(0, Ordering::Relaxed) > 0, "compiling is counted");
     let trace = move |event: TraceEvent<'_>| {
         if let TraceEvent::Stmt(_, sql) = event {
             let words = sql.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
@@ -148,11 +155,6 @@ fn append(runs: u64) -> (Vec<String>, u64) {
         }
     };
     conn.trace_v2(TraceEventCodes::SQLITE_TRACE_STMT, Some(trace)).expect("traced");
-    let authorizer = move |_: AuthContext<'_>| {
-        counter.fetch_add(1, Ordering::Relaxed);
-        Authorization::Allow
-    };
-    conn.authorizer(Some(authorizer)).expect("an authorizer");
     keep(&conn, 3);
     let ran = std::mem::take(&mut *ran.lock().expect("nobody panicked"));
     (ran, compiled.load(Ordering::Relaxed))

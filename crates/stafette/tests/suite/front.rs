@@ -240,7 +240,7 @@ fn b_27_quiet_and_verbose_change_what_is_told_beside_the_result() {
     assert!(world.run(&["status"]).ok().err.contains("No runs yet"));
     assert_eq!(world.run(&["status", "--quiet"]).ok().err, "");
     let said = world.run(&["-v", "status"]).ok();
-    assert!(said.err.contains("GET /v1/runs: 200 OK, "), "{said:?}");
+    assert!(said.err.contains("GET /v1/runs?limit=100: 200 OK, "), "{said:?}");
     let failed = world.run(&["why", "-q"]);
     assert!(failed.code != 0 && failed.err.starts_with("error: "), "{failed:?}");
 }
