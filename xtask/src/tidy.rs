@@ -81,7 +81,6 @@ fn inspect(root: &Path) -> Result<(Vec<Finding>, requirement::Coverage), String>
         manifest::check(&tree),
         proofs::check(&tree, &sources),
         names,
-        requirement::check_documents(&tree, &sources),
     ]
     .concat();
     findings.sort();

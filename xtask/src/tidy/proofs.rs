@@ -7,13 +7,10 @@ use super::requirement::is_proof;
 use super::source::Source;
 use super::tree::Tree;
 
-/// The documents that promise something.
-const DOCUMENTS: [&str; 2] = ["SECURITY.md", "docs/guarantees.md"];
-
 pub(super) fn check(tree: &Tree, sources: &[Source]) -> Vec<Finding> {
     let functions: BTreeSet<&str> = sources.iter().flat_map(functions).collect();
     let mut findings = Vec::new();
-    for file in DOCUMENTS.iter().filter_map(|path| tree.get(path)) {
+    for file in tree.files.iter().filter(|file| file.is_ours() && file.has_ending(&["md"])) {
         for (number, line) in (1..).zip(file.text.lines()) {
             // Every second part is between backticks.
             for name in line.split('`').skip(1).step_by(2) {
@@ -49,7 +46,6 @@ mod tests {
         let tree = Tree::of([
             ("a/tests/a.rs", "#[test]\nfn b_01_it_is_kept() {}\n"),
             ("SECURITY.md", "x `b_01_it_is_kept`, `b_01` and `b_01_it_is_gone`\n"),
-            ("docs/a.md", "`b_01_it_is_gone`\n"),
         ]);
         let found = check(&tree, &sources(&tree));
         let told: Vec<String> = found.iter().map(ToString::to_string).collect();

@@ -1,11 +1,10 @@
 //! Requirements and the tests that prove them: a test that is named `s2_07_…` proves s2_07.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::Finding;
 use super::source::Source;
-use super::tree::Tree;
 
 /// The number of requirements of each part.
 const PARTS: [(&str, usize); 6] =
@@ -38,26 +37,6 @@ pub(super) fn check(sources: &[Source]) -> (Coverage, Vec<Finding>) {
         }
     }
     (coverage, findings)
-}
-
-/// Documents may name tests only that are there: what a document says is shown by a test then is.
-pub(super) fn check_documents(tree: &Tree, sources: &[Source]) -> Vec<Finding> {
-    let all: BTreeSet<&str> = sources.iter().flat_map(tests).map(|(_, name)| name).collect();
-    let mut findings = Vec::new();
-    for file in tree.files.iter().filter(|file| file.is_ours() && file.has_ending(&["md"])) {
-        for (number, line) in (1..).zip(file.text.lines()) {
-            let words = line.split('`').skip(1).step_by(2);
-            let is_test = |word: &&str| {
-                word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-                    && matches!(requirement(word), Named::Known(..))
-            };
-            for name in words.filter(is_test).filter(|name| !all.contains(name)) {
-                let message = format!("names the test `{name}`, and there is none");
-                findings.push(Finding::new(&file.path, number, message));
-            }
-        }
-    }
-    findings
 }
 
 /// Returns the names of the test functions in a file.
@@ -148,23 +127,6 @@ mod tests {
         {
             assert_eq!(requirement(wrong), Named::Unknown, "{wrong}");
         }
-    }
-
-    #[test]
-    fn a_document_names_tests_that_are_there() {
-        let tree = Tree::of([
-            ("a/src/lib.rs", "#[test]\nfn s1_01_a() {}\nfn s1_01_b() {}\n"),
-            ("SECURITY.md", "`s1_01_a` and `s1_01_c a page`\n`s1_01_b`, `s1_02_gone`\n"),
-        ]);
-        let found = check_documents(&tree, &sources(&tree));
-        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            found,
-            [
-                "SECURITY.md:2: names the test `s1_01_b`, and there is none",
-                "SECURITY.md:2: names the test `s1_02_gone`, and there is none",
-            ]
-        );
     }
 
     #[test]

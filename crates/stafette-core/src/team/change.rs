@@ -2,9 +2,8 @@
 //! approved and settled.
 //!
 //! The edits themselves are stored beside the runs; recorded here are the proposal, the digests of
-//! the
-//! contents and the outcome. A required approval is a question of the run, and comments on a set go
-//! back to the agent that proposed it.
+//! the contents and the outcome. A required approval is a question of the run, and comments on a set
+//! go back to the agent that proposed it.
 
 mod comment;
 
