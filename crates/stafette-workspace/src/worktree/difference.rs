@@ -14,13 +14,13 @@ const BASES: &str = "refs/stafette/bases";
 
 /// One line of git's comparison of two trees.
 #[derive(Debug)]
-struct Line {
+pub(super) struct Line {
     action: Action,
-    file: PathBuf,
+    pub(super) file: PathBuf,
     from: Option<PathBuf>,
     old: String,
-    new: String,
-    modes: (String, String),
+    pub(super) new: String,
+    pub(super) modes: (String, String),
 }
 
 impl Worktrees {
@@ -182,7 +182,7 @@ impl Worktrees {
 }
 
 /// Parses the output of `git diff-tree --raw -z`.
-fn read(bytes: &[u8]) -> Vec<Line> {
+pub(super) fn read(bytes: &[u8]) -> Vec<Line> {
     use std::os::unix::ffi::OsStringExt;
     let path = |bytes: &[u8]| PathBuf::from(std::ffi::OsString::from_vec(bytes.to_vec()));
     let mut parts = bytes.split(|byte| *byte == 0);

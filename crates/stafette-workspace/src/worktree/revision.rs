@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use stafette_core::change::ChangeId;
 
+use super::difference::{Line, read};
 use super::{Worktree, WorktreeError, Worktrees, plain};
 use crate::changes::{Draft, SetFile};
 use crate::git::GitError;
@@ -48,12 +49,8 @@ impl Worktrees {
         let (without, with) =
             (self.overlay(&now, &before).await?, self.overlay(&now, &after).await?);
         let without = self.commit(&without, &head, &format!("Without {change}")).await?;
-        // A run does not make what it was given: its own outcome is what it does besides.
-        if let Some(base) = self.base(worktree).await? {
-            let tree = self.overlay(&format!("{base}^{{tree}}"), &after).await?;
-            let began = self.commit(&tree, &base, "What the work began with").await?;
-            self.set_base(worktree, &began).await?;
-        }
+        let earlier = self.revision(worktree).await?.filter(|earlier| earlier.change == change);
+        self.begin_with(worktree, earlier.as_ref(), &after).await?;
         self.settle(worktree, &head, &with).await?;
         let mut there = self.content(place).await?.tree;
         if there != with {
@@ -108,6 +105,8 @@ impl Worktrees {
         let now = self.content(&worktree.place).await?.tree;
         let without = format!("{}^", revision.commit);
         let without = self.shared.git(["rev-parse", "--verify", &without]).text().await?;
+        let after = self.changed(&without, &now).await?;
+        self.begin_with(worktree, Some(revision), &after).await?;
         self.note_revision(worktree, revision.change, number, &now, &without).await
     }
 
@@ -129,6 +128,43 @@ impl Worktrees {
             }
             None => self.end_revision(to).await,
         }
+    }
+
+    /// Has the work in a worktree begin with a change as it is in these files, in place of an earlier
+    /// revision: a run does not make what it was given, its own outcome is what it does besides.
+    async fn begin_with(
+        &self,
+        worktree: &Worktree,
+        earlier: Option<&Revision>,
+        after: &Entries,
+    ) -> Result<(), WorktreeError> {
+        let Some(base) = self.base(worktree).await? else { return Ok(()) };
+        let mut tree = format!("{base}^{{tree}}");
+        if let Some(Revision { commit, .. }) = earlier {
+            let undone = self.changed(commit, &format!("{commit}^")).await?;
+            tree = self.overlay(&tree, &undone).await?;
+        }
+        let tree = self.overlay(&tree, after).await?;
+        let began = self.commit(&tree, &base, "What the work began with").await?;
+        self.set_base(worktree, &began).await
+    }
+
+    /// Returns the files that differ between two trees, as they are in the second.
+    async fn changed(&self, from: &str, to: &str) -> Result<Entries, GitError> {
+        use std::os::unix::ffi::OsStrExt;
+        let words = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-commit-id", from, to];
+        let lines = read(&self.shared.git(words).bytes().await?);
+        let entry = |line: Line| {
+            let mode = match line.modes.1.as_str() {
+                "000000" => None,
+                "100755" => Some("100755"),
+                "120000" => Some("120000"),
+                "160000" => Some("160000"),
+                _ => Some("100644"),
+            };
+            (line.file.as_os_str().as_bytes().to_vec(), mode.map(|mode| (mode, line.new)))
+        };
+        Ok(lines.into_iter().map(entry).collect())
     }
 
     fn revision_name(worktree: &Worktree) -> String {
