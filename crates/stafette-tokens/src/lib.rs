@@ -1,7 +1,7 @@
 //! Counts the tokens of a text with a real vocabulary, `o200k_base`.
 //!
-//! A text is first cut into pieces by the rules of the vocabulary ([`pieces`]); each piece is then
-//! one token of the [`vocabulary`], or as many as remain when its bytes are merged in the order of
+//! A text is first cut into pieces by the rules of the vocabulary (`pieces`); each piece is then
+//! one token of the vocabulary, or as many as remain when its bytes are merged in the order of
 //! their ranks.
 //!
 //! **Invariants.** The vocabulary is part of the program: nothing is read or fetched. The same text
