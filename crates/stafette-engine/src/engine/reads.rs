@@ -101,21 +101,24 @@ impl Engine {
         after: Option<RunId>,
         limit: usize,
     ) -> Result<Vec<RunView>, EngineError> {
-        let mut runs = self.store.unfinished().await?;
-        runs.sort_unstable_by(|a, b| b.cmp(a));
+        // Not by their ids: those of runs that begin with a key say nothing of their age.
+        let before = match after {
+            Some(after) => self.store.run(after).await?.map(|row| (row.created_at, after)),
+            None => None,
+        };
         let mut views = Vec::new();
-        for run in runs.into_iter().filter(|run| after.is_none_or(|after| *run < after)) {
-            if views.len() == limit {
-                break;
-            }
+        for run in self.store.unfinished().await? {
             // It may have been removed since.
             let Some(row) = self.store.run(run).await? else { continue };
             let view: RunView = parse(row.seq, &row.body)?;
-            if !view.is_over() {
-                views.push(self.or_stopped(view));
+            let age = (row.created_at, run);
+            if !view.is_over() && before.is_none_or(|before| age < before) {
+                views.push((age, self.or_stopped(view)));
             }
         }
-        Ok(views)
+        views.sort_unstable_by(|(a, _), (b, _)| b.cmp(a));
+        views.truncate(limit);
+        Ok(views.into_iter().map(|(_, view)| view).collect())
     }
 
     /// The runs that have not ended, and the newest `limit` of all, the newest first.
