@@ -55,9 +55,13 @@ pub(crate) async fn run(context: &Context, arguments: cli::Run) -> Result<Exit, 
         exit = start(context, &client, &arguments) => exit,
         ended = &mut server => return stopped(context, ended),
     };
-    if exit.as_ref().is_err_and(|failure| failure.code == Exit::NoDaemon)
-        && let Ok(ended) = tokio::time::timeout(ENDING, &mut server).await
-    {
+    let ends = match &exit {
+        Err(failure) if failure.code == Exit::NoDaemon => true,
+        // It still answers while it closes its store.
+        Err(_) => client.get::<Value>("/readyz").await.is_err(),
+        Ok(_) => false,
+    };
+    if ends && let Ok(ended) = tokio::time::timeout(ENDING, &mut server).await {
         // It was asked something while it ended.
         return stopped(context, ended);
     }
