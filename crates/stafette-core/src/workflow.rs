@@ -188,9 +188,9 @@ pub struct Agent {
     /// limits'.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_timeout: Option<Millis>,
-    /// The time without a sign of life in a turn after which the agent is interrupted and, if it
-    /// stays silent, ended: the turn has failed and may be tried again. Overrides the profile's; 10
-    /// minutes when neither says it.
+    /// The time after which a program that hangs is interrupted and, if it stays silent, ended: it
+    /// printed nothing, sent nothing and did not compute. The turn has failed and may be tried
+    /// again. Overrides the profile's; 10 minutes when neither says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall: Option<Millis>,
     /// The sandbox of its processes.
@@ -356,7 +356,8 @@ pub struct Loop {
     pub name: String,
     /// The agents in the loop.
     pub between: Vec<AgentName>,
-    /// The maximum number of times that the first of them may receive the work.
+    /// The maximum number of rounds. A round begins whenever the work reaches the agent that had it
+    /// first; in the last round that agent cannot hand it on within the loop.
     #[serde(default = "three")]
     pub max_rounds: u32,
 }
@@ -385,11 +386,14 @@ pub struct Limits {
     pub accept_timeout: Millis,
     /// The time for an agent in a terminal to become ready for input, before people are alerted.
     pub ready_timeout: Millis,
-    /// The maximum time between two signs of life.
+    /// The maximum time between two signs of life. An external agent sends its own, by `report`.
+    /// A program that Stafette runs is reported alive every 5 seconds, so a shorter lease ends
+    /// one that works silently; `stall` is what ends one that hangs.
     pub lease: Millis,
     /// The time to finish a turn.
     pub finish_timeout: Millis,
-    /// The time for a person to answer.
+    /// The time for a person to answer, if the question has no deadline of its own. Then its
+    /// default is taken; without one, the run fails.
     pub answer_timeout: Millis,
 }
 
@@ -443,7 +447,8 @@ impl Default for Retries {
 pub struct Recovery {
     /// The inputs without which no work continues.
     pub critical: Vec<String>,
-    /// The rules; the first match applies, and without one, the contract's sequence.
+    /// The rules; the first match applies. Without one, partial work counts as it is; other work
+    /// goes to the `alternatives` of its route, and then to a person.
     pub rules: Vec<RecoveryRule>,
 }
 
