@@ -45,7 +45,7 @@ pub(crate) struct Cli {
         hide_env_values = true
     )]
     pub(crate) project: Option<PathBuf>,
-    /// PostgreSQL database for the runs [default: a project file].
+    /// PostgreSQL database for the runs [default: a file in the state folder].
     #[arg(long, global = true, value_name = "URL", env = "STAFETTE_STORE", hide_env_values = true)]
     pub(crate) store: Option<String>,
     /// Print only results and errors.

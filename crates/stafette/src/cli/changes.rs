@@ -18,7 +18,7 @@ pub(crate) enum ChangesCommand {
         change: String,
     },
     /// Reject a change.
-    #[command(alias = "reject")]
+    #[command(name = "reject", alias = "refuse")]
     Refuse {
         /// Change, such as c3.
         change: String,

@@ -21,7 +21,7 @@ const FIRST: [Group; 3] = [
     ("Review", &["why", "diff", "apply", "undo"]),
 ];
 
-/// The commands that `--help` names, and `help all` explains.
+/// The commands that `--help` names, and `help all` lists with a line each.
 const MORE: [Group; 9] = [
     ("Runs", &["resume", "pause", "cancel", "fork", "note", "briefing", "context"]),
     ("History", &["log", "handoffs", "cost", "find", "report", "alerts", "top"]),
@@ -46,7 +46,7 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 ok, 1 failed, 2 usage, 3 needs a person, 4 budget, 5 rolled back, 6 lock, 7 no daemon,\n  130 interrupted";
 
 const MORE_HELP: &str =
-    "`stafette help all` explains all commands, `stafette help COMMAND` one of them.";
+    "`stafette help all` lists all commands, `stafette help COMMAND` explains one.";
 
 /// The command line, with its commands in groups.
 pub(crate) fn command() -> Command {
@@ -119,7 +119,7 @@ fn show_all(output: Output) {
         }
         output.line("");
     }
-    output.line("`stafette help COMMAND` explains one of them.");
+    output.line("`stafette help COMMAND` explains one.");
 }
 
 /// Prints help that was asked for, or what is wrong with the arguments.
