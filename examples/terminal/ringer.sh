@@ -1,4 +1,4 @@
-# Rings a bell when it has heard the whole of its order, whose last line speaks of the key.
+# Rings the bell when it has read the whole prompt, whose last line is about the key.
 stty -echo
 echo "The ringer is here."
 while IFS= read -r line; do
