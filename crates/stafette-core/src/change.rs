@@ -12,6 +12,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stafette_model::as_text;
 use thiserror::Error;
 
 use crate::team::change::{FILES_TOLD, FileNote, ProposedSet};
@@ -52,12 +53,6 @@ impl fmt::Display for ChangeId {
     }
 }
 
-impl fmt::Debug for ChangeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 impl FromStr for ChangeId {
     type Err = NotAChange;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -68,18 +63,7 @@ impl FromStr for ChangeId {
     }
 }
 
-impl TryFrom<String> for ChangeId {
-    type Error = NotAChange;
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<ChangeId> for String {
-    fn from(id: ChangeId) -> Self {
-        id.to_string()
-    }
-}
+as_text!(ChangeId, NotAChange);
 
 /// The SHA-256 of a file's content, as 64 lowercase hexadecimal digits.
 #[derive(
@@ -149,12 +133,6 @@ pub enum ChangeStatus {
 }
 
 impl ChangeStatus {
-    /// True if nothing was decided about the change yet.
-    #[must_use]
-    pub fn is_pending(&self) -> bool {
-        *self == ChangeStatus::Pending
-    }
-
     /// True if the change is currently applied to the project.
     pub fn is_in(self) -> bool {
         matches!(self, ChangeStatus::Applied | ChangeStatus::Validated)

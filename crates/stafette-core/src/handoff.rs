@@ -294,13 +294,6 @@ pub struct Constraints {
     pub optional: bool,
 }
 
-impl Constraints {
-    /// True if no special rule applies.
-    pub fn is_none(&self) -> bool {
-        *self == Constraints::default()
-    }
-}
-
 /// A handoff with its complete state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Handoff {
@@ -356,7 +349,7 @@ pub struct Handoff {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cools: bool,
     /// The special rules set by the coordinator that created it.
-    #[serde(default, skip_serializing_if = "Constraints::is_none")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub constraints: Constraints,
     /// The number of its own proposals that were refused.
     #[serde(default)]

@@ -49,3 +49,8 @@ pub use stafette_model::{Fields, Statement};
 pub use team::{TeamAbout, TeamEvent, TeamInput};
 pub use time::{Millis, Time};
 pub use workflow::Workflow;
+
+/// True if a value is what its absence stands for, so that it is not written.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

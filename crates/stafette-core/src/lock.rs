@@ -26,6 +26,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stafette_model::as_text;
 use thiserror::Error;
 
 use crate::{AgentName, HandoffId, Millis, RunId, Time, TurnKey};
@@ -70,12 +71,6 @@ impl fmt::Display for LockId {
     }
 }
 
-impl fmt::Debug for LockId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 impl FromStr for LockId {
     type Err = NotALock;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -84,18 +79,7 @@ impl FromStr for LockId {
     }
 }
 
-impl TryFrom<String> for LockId {
-    type Error = NotALock;
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<LockId> for String {
-    fn from(id: LockId) -> Self {
-        id.to_string()
-    }
-}
+as_text!(LockId, NotALock);
 
 /// A kind of party that can hold a lock.
 #[derive(

@@ -23,7 +23,7 @@ pub struct TurnOrder {
     /// The task as it was offered.
     pub offer: Offer,
     /// The special rules set by the coordinator that gives it out.
-    #[serde(default, skip_serializing_if = "Constraints::is_none")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub constraints: Constraints,
     /// The id by which documents of the contract name the handoff: an answer with another one is
     /// refused.

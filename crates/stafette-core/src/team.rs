@@ -108,7 +108,7 @@ pub struct Team {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lineage: Option<Box<Lineage>>,
     /// The orders that a run gives once, and that are done.
-    #[serde(default, skip_serializing_if = "DoneOrders::is_none")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub done: DoneOrders,
 }
 

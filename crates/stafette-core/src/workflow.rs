@@ -26,7 +26,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AgentName, Fields, Millis, Party};
+use crate::{AgentName, Fields, Millis, Party, is_default};
 
 /// The complete content of `stafette.toml`.
 //
@@ -73,16 +73,16 @@ pub struct Workflow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coordination: Option<Coordination>,
     /// The TCP listener of the daemon, besides its socket.
-    #[serde(default, skip_serializing_if = "server::Server::is_silent")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub server: server::Server,
     /// The storage of the runs; a file in the project's state folder if absent.
-    #[serde(default, skip_serializing_if = "store::Store::is_silent")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub store: store::Store,
     /// The rules for locks.
     #[serde(default)]
     pub locks: locks::LockRules,
     /// The rules for applying changes to the project.
-    #[serde(default, skip_serializing_if = "changes::ChangeRules::is_silent")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub changes: changes::ChangeRules,
     /// The team's own program, if the team may change it.
     #[serde(default, rename = "self", skip_serializing_if = "Option::is_none")]
@@ -101,10 +101,10 @@ pub struct Workflow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<notify::Notify>,
     /// The conditions for alerts.
-    #[serde(default, skip_serializing_if = "alerts::AlertRules::is_silent")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub alerts: alerts::AlertRules,
     /// The export of traces.
-    #[serde(default, skip_serializing_if = "telemetry::Telemetry::is_silent")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub telemetry: telemetry::Telemetry,
     /// The knowledge features; all off if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -197,7 +197,7 @@ pub struct Agent {
     #[serde(default)]
     pub sandbox: Sandbox,
     /// The actions that it may take without asking; `edits` if absent.
-    #[serde(default, skip_serializing_if = "PermissionLevel::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub permissions: PermissionLevel,
     /// The inputs that it requires.
     #[serde(default)]
@@ -210,7 +210,7 @@ pub struct Agent {
     #[schemars(with = "Estimate")]
     pub estimate: Option<Estimate>,
     /// The amounts that it may spend in a run.
-    #[serde(default, skip_serializing_if = "AgentBudget::is_silent")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub budget: AgentBudget,
     /// True if the agent gets Stafette's tools through the Model Context Protocol, where its
     /// profile or its runner supports it.
@@ -264,12 +264,6 @@ pub enum PermissionLevel {
     Edits,
     /// Everything, commands included. Only in a sandbox that the system enforces as a whole.
     All,
-}
-
-impl PermissionLevel {
-    fn is_default(&self) -> bool {
-        *self == PermissionLevel::default()
-    }
 }
 
 /// The way in which a command receives its prompt.

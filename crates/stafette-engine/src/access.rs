@@ -200,7 +200,6 @@ impl Caller {
     }
 
     /// Returns the agent that the caller is; `None` for a person.
-    #[must_use]
     pub fn agent(&self) -> Option<&AgentName> {
         match self {
             Caller::Nobody | Caller::Person(_) => None,
@@ -209,7 +208,6 @@ impl Caller {
     }
 
     /// Returns the run that the caller is confined to; `None` for people and external agents.
-    #[must_use]
     pub fn run(&self) -> Option<RunId> {
         match self {
             Caller::Agent { run, .. } => Some(*run),
@@ -218,7 +216,6 @@ impl Caller {
     }
 
     /// Returns the caller as the author of a change, if it is an agent.
-    #[must_use]
     pub fn author(&self) -> Option<Author> {
         let (run, handoff) = match self {
             Caller::Agent { run, handoff, .. } => (Some(*run), *handoff),

@@ -103,7 +103,7 @@ impl AgentView {
         views.iter_mut().filter(|view| engine.stopped().contains(view.run)).for_each(stop);
         // Active runs are among the newest, so as many rows more have to be read.
         let mut rows = engine.runs(finished.saturating_add(living.len())).await?;
-        rows.retain(|row| is_over(row) && living.iter().all(|run| run.id != row.run));
+        rows.retain(|row| row.is_over() && living.iter().all(|run| run.id != row.run));
         rows.truncate(finished);
         views.extend(rows.iter().flat_map(of_row));
         views.sort_by(|a, b| {
@@ -121,10 +121,6 @@ fn stop(view: &mut AgentView) {
         view.group = Group::Waiting;
         view.doing = "stopped: continues with its run".to_owned();
     }
-}
-
-fn is_over(row: &RunView) -> bool {
-    matches!(row.status.as_str(), "succeeded" | "failed" | "cancelled")
 }
 
 /// Of a run that has ended, only the row is read: the agents that worked, or the orchestrator that

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use stafette_agents::profile::{Library, Profile};
 use stafette_agents::terminal::{Follow, SessionNews};
-use stafette_agents::{Agents, GRACE, Job, Permissions, Signal};
-use stafette_core::change::{Change, ChangeRules, Proposal};
+use stafette_agents::{GRACE, Job, Permissions, Signal};
+use stafette_core::change::{Change, Proposal};
 use stafette_core::handoff::Receipt;
 use stafette_core::run::permission::Permit;
 use stafette_core::run::session::SessionState;
@@ -23,9 +23,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::changes::NoChange;
 use crate::confine::{Confinement, OwnPaths, confine};
 use crate::context::EngineContext;
-use crate::engine::Settings;
-use crate::gate::Gate;
-use crate::interceptor::{ALERT, HookDecision, Interceptor};
+use crate::interceptor::{ALERT, HookDecision};
 use crate::place::Places;
 use crate::task::{Message, Shown};
 use crate::tokens::Tokens;
@@ -67,7 +65,7 @@ impl Sessions {
         queue: &mpsc::WeakSender<Message>,
         shown: &watch::Sender<Shown>,
     ) {
-        let EngineContext { settings, places, terminals, interceptor, agents, gate, .. } = context;
+        let EngineContext { settings, places, terminals, .. } = context;
         for key in plan.stop {
             if let Some(words) = self.out.remove(&key) {
                 // The session is gone if it gave its result: then there is nothing to stop.
@@ -115,9 +113,6 @@ impl Sessions {
             }
             let in_loop = run.workflow.loops.iter().any(|l| l.between.contains(&job.order.agent));
             let places = run.workflow.workflow.worktrees.then(|| places.clone());
-            let settings = settings.clone();
-            let told = self.told.clone();
-            let agents = Arc::clone(agents);
             let (here, gone) = watch::channel(());
             let earlier = self.latest.insert(job.order.key.handoff, gone);
             let pump = Pump {
@@ -128,16 +123,10 @@ impl Sessions {
                 in_terminal,
                 in_loop,
                 places,
-                settings,
-                told,
-                agents,
-                rules: run.workflow.change_rules(),
-                own: OwnPaths::of(&run.workflow),
-                interceptor: interceptor.clone(),
-                gate: gate.clone(),
+                told: self.told.clone(),
+                context: context.clone(),
                 workflow: run.workflow.clone(),
                 queue,
-                lease: Duration::from_millis(run.workflow.limits.lease.0),
                 shown: shown.subscribe(),
             };
             self.pumps.spawn(pump.run(job, heard));
@@ -226,23 +215,11 @@ struct Pump {
     in_loop: bool,
     /// The source of worktrees; `None` when the workflow wants none.
     places: Option<Places>,
-    settings: Arc<Settings>,
     /// The agents whose sandbox gaps have been reported to people.
     told: Arc<Mutex<HashSet<AgentName>>>,
-    /// Carries the turn out.
-    agents: Arc<dyn Agents>,
-    /// The rules for changes that it proposes.
-    rules: ChangeRules,
-    /// The files and folders of the project that are the workflow's own.
-    own: OwnPaths,
-    /// The interceptor to ask before the session begins.
-    interceptor: Option<Arc<dyn Interceptor>>,
-    /// Knows the files that were trusted.
-    gate: Option<Arc<dyn Gate>>,
+    context: EngineContext,
     workflow: Arc<Workflow>,
     queue: mpsc::Sender<Message>,
-    /// The time for which an earlier delivery of the turn may continue on its own.
-    lease: Duration,
     /// The current state of the run.
     shown: watch::Receiver<Shown>,
 }
@@ -289,7 +266,7 @@ impl Pump {
             confinement.iter().for_each(Confinement::clear);
             return self.does_not_start(FailureKind::Fatal, why).await;
         }
-        if let Some(interceptor) = &self.interceptor {
+        if let Some(interceptor) = &self.context.interceptor {
             let asked = interceptor.before_turn(&self.workflow, &job.order, &folder);
             let verdict = tokio::select! {
                 biased;
@@ -303,7 +280,7 @@ impl Pump {
             }
         }
         self.stands(SessionState::Starting, String::new()).await;
-        let mut session = self.agents.start(job);
+        let mut session = self.context.agents.start(job);
         let (mut asked, mut crashed) = (HashSet::new(), false);
         loop {
             let signal = tokio::select! {
@@ -375,7 +352,8 @@ impl Pump {
                         places.collect(&order).await;
                     }
                     if let Some(places) = &self.places {
-                        self.revision(places.revised(&order, &self.rules).await).await;
+                        self.revision(places.revised(&order, &self.workflow.change_rules()).await)
+                            .await;
                     }
                     self.stands(SessionState::Ended, String::new()).await;
                     crash::point();
@@ -419,7 +397,7 @@ impl Pump {
         let turn = self.key;
         // Only a command has a channel for reports that outlives the daemon: the others use a pipe.
         let reports = job.agent.runner == Runner::Exec;
-        if let Some(survivors) = self.agents.survivors(turn).filter(|_| reports) {
+        if let Some(survivors) = self.context.agents.survivors(turn).filter(|_| reports) {
             let receipt = Receipt::Acknowledged;
             self.tell(Input::Receipt { turn, receipt }).await;
             tokio::select! {
@@ -429,7 +407,7 @@ impl Pump {
                     return true;
                 }
                 () = survivors.ended() => {}
-                () = tokio::time::sleep(self.lease) => survivors.end().await,
+                () = tokio::time::sleep(self.workflow.limits.lease.into()) => survivors.end().await,
             }
         }
         let reported = self.shown.borrow().run.reported(turn);
@@ -439,7 +417,8 @@ impl Pump {
 
     /// Stores a set of edits and has the run record it. An invalid one is reported.
     async fn change(&self, order: &TurnOrder, proposal: Proposal) {
-        match changes::take_in(&self.settings, &self.rules, order, proposal).await {
+        let (settings, rules) = (&self.context.settings, self.workflow.change_rules());
+        match changes::take_in(settings, &rules, order, proposal).await {
             Ok(change) => self.proposed(&change).await,
             Err(error) => self.no_change(error.into()).await,
         }
@@ -485,7 +464,7 @@ impl Pump {
         if job.agent.sandbox == Sandbox::Off {
             return Ok((job, None));
         }
-        let (settings, own) = (Arc::clone(&self.settings), self.own.clone());
+        let (settings, own) = (Arc::clone(&self.context.settings), OwnPaths::of(&self.workflow));
         let making = tokio::task::spawn_blocking(move || {
             let made = confine(&settings, &job, worktree.as_ref(), &own);
             (job, made)
@@ -518,10 +497,10 @@ impl Pump {
     /// Checks that the files of the agent's command, and of the hooks before it, were trusted: an
     /// agent before it may have changed them.
     fn is_trusted(&self, job: &Job) -> Result<(), String> {
-        let Some(gate) = &self.gate else { return Ok(()) };
+        let Some(gate) = &self.context.gate else { return Ok(()) };
         let hooks = self.workflow.hooks.iter().filter(|hook| hook.is_before());
         for hook in hooks {
-            gate.trusts_command(&self.workflow, &hook.command, &self.settings.project)?;
+            gate.trusts_command(&self.workflow, &hook.command, &self.context.settings.project)?;
         }
         gate.trusts_command(&self.workflow, &job.command(), &job.folder)
     }

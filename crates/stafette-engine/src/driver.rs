@@ -75,7 +75,6 @@ impl Step {
     }
 
     /// The batch for the store to write.
-    #[must_use]
     pub fn batch(&self) -> Batch {
         record::batch(self.expected_seq, &self.events, &self.changed, &self.next)
     }
@@ -86,19 +85,16 @@ impl Step {
     }
 
     /// True if the run has ended after the step.
-    #[must_use]
     pub fn is_end(&self) -> bool {
         self.next.status().is_final()
     }
 
     /// The orders besides turns that are open after the step.
-    #[must_use]
     pub fn orders(&self) -> Vec<Order> {
         self.next.orders()
     }
 
     /// The refusal of a handoff that is too large, if the step has one.
-    #[must_use]
     pub fn too_large(&self) -> Option<Refusal> {
         self.events.iter().find_map(|recorded| match &recorded.event {
             Event::HandoffRefused(refused) => {
@@ -110,7 +106,6 @@ impl Step {
     }
 
     /// True if the step has no events.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
@@ -192,14 +187,12 @@ impl Driver {
     }
 
     /// The run as it is now.
-    #[must_use]
     pub fn run(&self) -> &Run {
         &self.run
     }
 
     /// Decides on these inputs: the events that follow, and the reply to each input. Changes
     /// nothing.
-    #[must_use]
     pub fn decide(&self, now: Time, inputs: impl IntoIterator<Item = Input>) -> Step {
         let mut draft = self.run.draft(now);
         let mut replies = Vec::new();

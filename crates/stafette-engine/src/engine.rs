@@ -87,7 +87,6 @@ pub struct Settings {
 
 impl Settings {
     /// Where what terminals show is recorded.
-    #[must_use]
     pub fn recordings(&self) -> PathBuf {
         self.scratch.join("recordings")
     }
@@ -274,13 +273,11 @@ impl Engine {
     }
 
     /// Where the work happens.
-    #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.context.settings
     }
 
     /// What keeps the runs.
-    #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }

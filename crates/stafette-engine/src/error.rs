@@ -17,58 +17,34 @@ pub use code::{change_code, renewal_code};
 pub enum EngineError {
     /// There is no such run.
     #[error("there is no run {run}")]
-    NoRun {
-        /// The text that was searched for.
-        run: String,
-    },
+    NoRun { run: String },
     /// The text matches several runs.
     #[error("`{text}` fits {} runs; give more digits", found.len())]
     Ambiguous {
-        /// The text that was searched for.
         text: String,
         /// The runs that it matches.
         found: Vec<RunId>,
     },
     /// There is no such handoff.
     #[error("run {run} has no handoff {handoff}")]
-    NoHandoff {
-        /// The run that was searched.
-        run: RunId,
-        /// The id that was searched for.
-        handoff: HandoffId,
-    },
+    NoHandoff { run: RunId, handoff: HandoffId },
     /// The run keeps no message of that number.
     #[error("run {run} keeps no message {id}")]
-    NoMessage {
-        /// The run that was searched.
-        run: RunId,
-        /// The id that was searched for.
-        id: MessageId,
-    },
+    NoMessage { run: RunId, id: MessageId },
     /// The message was not sent.
     #[error("the message to {to} was not sent: {why}")]
-    NotSent {
-        /// The agent that it was for.
-        to: String,
-        /// The reason for the refusal.
-        why: String,
-    },
+    NotSent { to: String, why: String },
     /// The run has no event of that number.
     #[error("run {run} has no event {seq}")]
     NoEvent {
-        /// The run that was searched.
         run: RunId,
-        /// The number that was asked for.
         seq: u64,
         /// The number of the last event that was found.
         last: u64,
     },
     /// The run has ended and accepts no more inputs.
     #[error("run {run} is over")]
-    Over {
-        /// The id of the run.
-        run: RunId,
-    },
+    Over { run: RunId },
     /// The store failed to write.
     #[error("it could not be stored")]
     Store {
@@ -86,7 +62,6 @@ pub enum EngineError {
     /// The run was stopped, because what is stored of it is damaged.
     #[error("run {run} is stopped: what is stored of it is damaged")]
     Damaged {
-        /// The id of the run.
         run: RunId,
         /// The damaged row.
         #[source]
@@ -104,56 +79,32 @@ pub enum EngineError {
     NotYours,
     /// The agent has no turn at the moment.
     #[error("{agent} has no turn at the moment")]
-    NoTurn {
-        /// The name of the agent.
-        agent: AgentName,
-    },
+    NoTurn { agent: AgentName },
     /// Another agent holds the turn.
     #[error("{by} has this turn")]
     Taken {
         /// The key of the turn.
         turn: TurnKey,
-        /// The name of the holder.
         by: String,
     },
     /// The run has as many sets of changes as a run can have.
     #[error("run {run} has {MOST_SETS} sets of changes that nobody has decided, which is the most")]
-    NoRoom {
-        /// The run.
-        run: RunId,
-    },
+    NoRoom { run: RunId },
     /// The turn is no longer the current one.
     #[error("turn {turn} is over; what came of it is kept as evidence only")]
-    Late {
-        /// The key of the turn.
-        turn: TurnKey,
-    },
+    Late { turn: TurnKey },
     /// The turn has ended with another result.
     #[error("turn {turn} is over: it was recorded as {how}; this is kept as evidence only")]
-    EndedBefore {
-        /// The key of the turn.
-        turn: TurnKey,
-        /// The recorded end of the turn, in a few words.
-        how: String,
-    },
+    EndedBefore { turn: TurnKey, how: String },
     /// The turn was offered, and nobody has taken it.
     #[error("turn {turn} was not accepted, so nothing can be done in it yet")]
-    NotTaken {
-        /// The key of the turn.
-        turn: TurnKey,
-    },
+    NotTaken { turn: TurnKey },
     /// No such turn is in progress.
     #[error("run {run} has no such turn out")]
-    NothingOut {
-        /// The run that was searched.
-        run: RunId,
-    },
+    NothingOut { run: RunId },
     /// The agent is started by the daemon, so it is not an external one.
     #[error("{agent} is started here, so nobody else can act for it")]
-    StartedHere {
-        /// The name of the agent.
-        agent: AgentName,
-    },
+    StartedHere { agent: AgentName },
     /// The document that was handed in cannot be parsed.
     #[error("it cannot be understood: {}", mistakes.join("; "))]
     Mistaken {
@@ -162,32 +113,21 @@ pub enum EngineError {
     },
     /// The idempotency key was used for another request.
     #[error("the key was used for another request, which became run {run}")]
-    OtherRequest {
-        /// The run that the key started.
-        run: RunId,
-    },
+    OtherRequest { run: RunId },
     /// A rule refuses the proposal.
     #[error("{refusal}")]
-    Refused {
-        /// The refusal, with its rule.
-        refusal: Refusal,
-    },
+    Refused { refusal: Refusal },
     /// The lock cannot be granted.
     #[error("{refusal}")]
-    Lock {
-        /// The reason for the refusal.
-        refusal: stafette_core::lock::Refusal,
-    },
+    Lock { refusal: stafette_core::lock::Refusal },
     /// The path must not be written.
     #[error("{conflict}")]
-    MayNotWrite {
-        /// The lock that is in the way.
-        conflict: stafette_core::lock::Conflict,
-    },
+    MayNotWrite { conflict: stafette_core::lock::Conflict },
     /// The store failed to write a change of the locks.
     #[error("the locks could not be stored")]
     LockStore {
         /// The error of the store.
+        #[from]
         source: stafette_store::LockError,
     },
     /// A change could not be proposed, applied or rolled back.
@@ -199,20 +139,10 @@ pub enum EngineError {
     },
     /// The outcome of a run could not be collected yet.
     #[error("the outcome of run {run} is not collected yet: {source}")]
-    NotCollected {
-        /// The id of the run.
-        run: RunId,
-        /// The error of the worktrees or of the change store.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    NotCollected { run: RunId, source: Box<dyn std::error::Error + Send + Sync> },
     /// No agent is left that could act on comments on a change.
     #[error("nobody would hear what is said about {change}: {why}")]
-    NobodyHears {
-        /// The id of the change.
-        change: stafette_core::change::ChangeId,
-        /// The reason why no agent can receive them.
-        why: String,
-    },
+    NobodyHears { change: stafette_core::change::ChangeId, why: String },
     /// The team's own program could not be renewed.
     #[error(transparent)]
     Renewal {
@@ -222,22 +152,13 @@ pub enum EngineError {
     },
     /// The gate objects to this answer or this run.
     #[error("{why}")]
-    Objected {
-        /// The objection, in a sentence.
-        why: String,
-    },
+    Objected { why: String },
     /// A hook refused it.
     #[error("a hook said no: {why}")]
-    Blocked {
-        /// The reason that the hook gave.
-        why: String,
-    },
+    Blocked { why: String },
     /// The run of an imported context still continues here.
     #[error("run {run}, which the context is about, still goes on")]
-    GoesOn {
-        /// The id of that run.
-        run: RunId,
-    },
+    GoesOn { run: RunId },
     /// The engine is stopping.
     #[error("the engine is stopping")]
     Stopping,

@@ -116,7 +116,6 @@ impl Explanations<'_> {
 
 impl HandoffView {
     /// The handoff during which it was made.
-    #[must_use]
     pub fn cause(&self) -> Option<HandoffId> {
         match self {
             HandoffView::Refused(refused) => refused.cause,

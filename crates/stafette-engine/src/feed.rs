@@ -47,7 +47,6 @@ impl From<Stored> for Seen {
 
 impl Seen {
     /// The event; `None` when a newer version wrote it.
-    #[must_use]
     pub fn event(&self) -> Option<&Event> {
         match &self.kept {
             Kept::Told(events, index) => Some(&events[*index].event),
@@ -66,7 +65,6 @@ impl Seen {
     }
 
     /// The time of the event.
-    #[must_use]
     pub fn at(&self) -> Time {
         match &self.kept {
             Kept::Told(events, index) => events[*index].at,
@@ -75,7 +73,6 @@ impl Seen {
     }
 
     /// Its number within the run.
-    #[must_use]
     pub fn seq(&self) -> u64 {
         match &self.kept {
             Kept::Told(events, index) => events[*index].seq,
@@ -84,7 +81,6 @@ impl Seen {
     }
 
     /// The name of the event.
-    #[must_use]
     pub fn name(&self) -> &str {
         match &self.kept {
             Kept::Told(events, index) => events[*index].event.name(),
@@ -93,7 +89,6 @@ impl Seen {
     }
 
     /// The handoff that it is about, if any.
-    #[must_use]
     pub fn handoff(&self) -> Option<HandoffId> {
         match &self.kept {
             Kept::Told(events, index) => events[*index].event.handoff(),
@@ -102,7 +97,6 @@ impl Seen {
     }
 
     /// The event as the store has it.
-    #[must_use]
     pub fn stored(&self) -> Stored {
         let entry = match &self.kept {
             Kept::Told(events, index) => record::entry(&events[*index]),
@@ -154,7 +148,6 @@ impl Source {
     }
 
     /// A reader of all events after `cursor`, in all runs.
-    #[must_use]
     pub fn feed(&self, cursor: u64) -> Feed {
         Feed { shelf: self.shelf.clone(), head: self.head(), cursor, pause: Duration::ZERO }
     }
@@ -175,7 +168,6 @@ impl Source {
     }
 
     /// The last position that was announced, as it grows.
-    #[must_use]
     pub fn head(&self) -> watch::Receiver<u64> {
         self.head.subscribe()
     }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use stafette_core::run::create::RunCreated;
+use stafette_core::team::order::chance_of;
 use stafette_core::{Event, RunId};
 use tokio::sync::{Mutex, MutexGuard};
 use uuid::{Builder, Uuid};
@@ -54,7 +55,8 @@ impl Engine {
         key: &str,
         created: RunCreated,
     ) -> Result<(RunId, bool), EngineError> {
-        let chance = chance(key);
+        let name = format!("stafette:run:{key}");
+        let chance = chance_of(Uuid::new_v5(&Uuid::NAMESPACE_URL, name.as_bytes()));
         let now = u64::try_from(clock::now().0).unwrap_or(0);
         let run = RunId(Builder::from_unix_timestamp_millis(now, &chance).into_uuid());
         // A repeated request is compared with the stored one.
@@ -99,13 +101,4 @@ impl Engine {
         let is_it = |run: &RunId| run.0.as_bytes()[6..] == like.as_bytes()[6..];
         Ok(found.into_iter().find(is_it))
     }
-}
-
-fn chance(key: &str) -> [u8; 10] {
-    let whole = Uuid::new_v5(&Uuid::NAMESPACE_URL, format!("stafette:run:{key}").as_bytes());
-    let mut chance = [0; 10];
-    // The ends of the hash: its middle encodes the kind of UUID.
-    chance[..6].copy_from_slice(&whole.as_bytes()[..6]);
-    chance[6..].copy_from_slice(&whole.as_bytes()[12..]);
-    chance
 }

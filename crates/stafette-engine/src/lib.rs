@@ -70,7 +70,7 @@ pub use feed::{Feed, Fresh, Seen, Source};
 pub use gate::{Answered, Gate, Looked};
 pub use generations::{Ancestry, Briefing, ContextWriter, Generations};
 pub use interceptor::{ALERT, Asked, Beginning, HookDecision, Interceptor};
-pub use locks::{DeadlockAlert, LockManager, LockManagerError, Locks, QueuePlace, restore_locks};
+pub use locks::{DeadlockAlert, LockManager, Locks, QueuePlace, restore_locks};
 pub use log::{RunLog, SEALED};
 pub use messages::{MessageView, Messages, WaitingMessage};
 pub use moment::{HandoffState, RunState, StateFeed, changes as state_changes};

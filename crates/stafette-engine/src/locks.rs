@@ -16,7 +16,7 @@ use stafette_core::lock::{
 };
 use stafette_core::{HandoffId, Input, Millis, Run, RunId, State, Time};
 
-pub use lock_manager::{LockManager, LockManagerError, restore as restore_locks};
+pub use lock_manager::{LockManager, restore as restore_locks};
 
 use crate::clock;
 use crate::{Engine, EngineError};
@@ -96,7 +96,7 @@ impl Locks<'_> {
     /// # Errors
     /// When the wait ended without a lock, with the reason.
     pub async fn wait(self, id: LockId, within: Duration) -> Result<LockOutcome, EngineError> {
-        Ok(self.engine.shared().locks.wait(id, within).await?)
+        self.engine.shared().locks.wait(id, within).await
     }
 
     /// Renews the lease of a lock.
@@ -260,17 +260,6 @@ fn at_work(run: &Run) -> Vec<(HandoffId, u32)> {
         handoff.state.turn().is_some() || matches!(handoff.state, State::Blocked { .. })
     });
     busy.map(|handoff| (handoff.id, handoff.attempt)).collect()
-}
-
-impl From<LockManagerError> for EngineError {
-    fn from(error: LockManagerError) -> Self {
-        match error {
-            LockManagerError::Refused { refusal } => EngineError::Lock { refusal },
-            LockManagerError::Store { source } => EngineError::LockStore { source },
-            LockManagerError::Read { source } => EngineError::Read { source },
-            LockManagerError::Restore { source } => EngineError::Restore { source },
-        }
-    }
 }
 
 impl From<Conflict> for EngineError {

@@ -95,7 +95,6 @@ pub(crate) fn is_collecting(run: &Run) -> bool {
 
 impl RunView {
     /// True if the run has ended, successfully or not.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         matches!(self.status.as_str(), "succeeded" | "failed" | "cancelled")
     }

@@ -25,7 +25,6 @@ impl Engine {
     }
 
     /// Returns the same value without its secrets, as it would be stored.
-    #[must_use]
     pub fn redacted<T: Redact>(&self, mut said: T) -> T {
         said.redact(&self.settings().redactor);
         said

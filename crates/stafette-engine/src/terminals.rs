@@ -69,9 +69,7 @@ pub enum TerminalError {
     /// The run has no such agent.
     #[error("run {run} has no agent `{agent}`")]
     NoAgent {
-        /// The run that was searched.
         run: RunId,
-        /// The name that was asked for.
         agent: String,
         /// The agents of the run that are in a terminal now.
         there: Vec<AgentName>,
@@ -79,9 +77,7 @@ pub enum TerminalError {
     /// The agent works without a terminal.
     #[error("{agent} is not in a terminal: its runner is `{runner}`")]
     OtherRunner {
-        /// The name of the agent.
         agent: AgentName,
-        /// The runner that it uses instead.
         runner: String,
         /// The agents of the run that are in a terminal now.
         there: Vec<AgentName>,
@@ -89,9 +85,7 @@ pub enum TerminalError {
     /// The agent has no terminal yet, or no longer has one.
     #[error("{agent} has no terminal in run {run} at the moment")]
     NotThere {
-        /// The run that was searched.
         run: RunId,
-        /// The name of the agent.
         agent: AgentName,
         /// True if the run has ended.
         over: bool,
@@ -100,12 +94,7 @@ pub enum TerminalError {
     },
     /// Its program does not start again.
     #[error("{agent} does not start: {why}")]
-    NoStart {
-        /// The name of the agent.
-        agent: AgentName,
-        /// The reason why the start failed.
-        why: String,
-    },
+    NoStart { agent: AgentName, why: String },
     /// The run could not be read.
     #[error(transparent)]
     Engine(#[from] EngineError),

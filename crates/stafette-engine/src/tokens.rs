@@ -71,9 +71,7 @@ impl Tokens {
 
     /// The agent that a token belongs to, and the turn that its session began with.
     pub(crate) fn owner(&self, token: &str) -> Option<(TurnKey, AgentName)> {
-        let known = self.lock();
-        // An agent that an earlier release started has its token without the prefix.
-        known.get(token).or_else(|| known.get(&format!("{PREFIX}{token}"))).cloned()
+        self.lock().get(token).cloned()
     }
 
     /// The place where the reports of a turn are noted, for the session that carries it out.

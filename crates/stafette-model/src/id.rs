@@ -65,12 +65,6 @@ impl fmt::Display for HandoffId {
     }
 }
 
-impl fmt::Debug for HandoffId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 /// The text is not a valid handoff id.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{text}` is not a handoff: they are named h1, h2, …")]
@@ -89,18 +83,7 @@ impl FromStr for HandoffId {
     }
 }
 
-impl TryFrom<String> for HandoffId {
-    type Error = NotAHandoff;
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<HandoffId> for String {
-    fn from(id: HandoffId) -> Self {
-        id.to_string()
-    }
-}
+as_text!(HandoffId, NotAHandoff);
 
 /// The id of a message to an agent, numbered within its run: `m3`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -111,12 +94,6 @@ pub struct MessageId(pub u32);
 impl fmt::Display for MessageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "m{}", self.0)
-    }
-}
-
-impl fmt::Debug for MessageId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 
@@ -136,18 +113,7 @@ impl FromStr for MessageId {
     }
 }
 
-impl TryFrom<String> for MessageId {
-    type Error = NotAMessage;
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<MessageId> for String {
-    fn from(id: MessageId) -> Self {
-        id.to_string()
-    }
-}
+as_text!(MessageId, NotAMessage);
 
 /// The permanent id of one piece of work: the idempotency key that agents receive.
 ///
@@ -170,12 +136,6 @@ pub struct TurnKey {
 impl fmt::Display for TurnKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}.{}", self.run, self.handoff, self.attempt, self.turn)
-    }
-}
-
-impl fmt::Debug for TurnKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 
@@ -203,18 +163,7 @@ impl FromStr for TurnKey {
     }
 }
 
-impl TryFrom<String> for TurnKey {
-    type Error = NotATurn;
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<TurnKey> for String {
-    fn from(key: TurnKey) -> Self {
-        key.to_string()
-    }
-}
+as_text!(TurnKey, NotATurn);
 
 /// The name of an agent of a workflow.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -256,18 +205,7 @@ impl FromStr for AgentName {
     }
 }
 
-impl TryFrom<String> for AgentName {
-    type Error = BadAgentName;
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<AgentName> for String {
-    fn from(name: AgentName) -> Self {
-        name.0.to_string()
-    }
-}
+as_text!(AgentName, BadAgentName);
 
 impl std::borrow::Borrow<str> for AgentName {
     fn borrow(&self) -> &str {
@@ -278,12 +216,6 @@ impl std::borrow::Borrow<str> for AgentName {
 impl fmt::Display for AgentName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
-    }
-}
-
-impl fmt::Debug for AgentName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -5,6 +5,31 @@
 //! - No clock, no randomness, no file, no socket.
 //! - Nothing is decided here, and no state of a run is known here.
 
+/// Has a type that is read from a text be stored and shown as that text.
+#[macro_export]
+macro_rules! as_text {
+    ($type:ty, $error:ty) => {
+        impl TryFrom<String> for $type {
+            type Error = $error;
+            fn try_from(text: String) -> Result<Self, $error> {
+                text.parse()
+            }
+        }
+
+        impl From<$type> for String {
+            fn from(value: $type) -> Self {
+                value.to_string()
+            }
+        }
+
+        impl std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+
 pub mod amount;
 pub mod fields;
 pub mod id;

@@ -63,7 +63,7 @@ fn named(run: RunId, name: &str) -> SpanId {
 }
 
 /// A span in its trace, as sent between systems: the `traceparent` of W3C Trace Context.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String", extend("pattern" = "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}"))]
 pub struct Traceparent {
@@ -129,19 +129,7 @@ impl FromStr for Traceparent {
     }
 }
 
-impl TryFrom<String> for Traceparent {
-    type Error = NotATraceparent;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<Traceparent> for String {
-    fn from(traceparent: Traceparent) -> Self {
-        traceparent.to_string()
-    }
-}
+as_text!(Traceparent, NotATraceparent);
 
 /// Parses lowercase hexadecimal digits.
 fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {

@@ -156,9 +156,7 @@ impl Session {
         let Some(steps) = &self.steps else {
             return self.failed(FailureKind::Fatal, "the script has no turn for this");
         };
-        let Some(step) = steps.get(self.next).cloned() else {
-            return self.end(ledger);
-        };
+        let Some(step) = steps.get(self.next).cloned() else { return self.end(ledger) };
         self.next += 1;
         let turn = self.key();
         let soon = Millis(5);

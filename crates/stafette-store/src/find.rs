@@ -30,29 +30,27 @@ pub struct FindError {
     pub source: BackendError,
 }
 
+/// A future that resolves to the answer of an index.
+pub type Finding<'a, T> = Reply<'a, Result<T, FindError>>;
+
 /// A full-text index. It is built from the events, and rebuilt if it is lost.
 pub trait Finder: std::fmt::Debug + Send + Sync + 'static {
     /// Returns the position of the last indexed event.
-    fn position(&self) -> Reply<'_, Result<u64, FindError>>;
+    fn position(&self) -> Finding<'_, u64>;
 
     /// Adds texts, and records that everything up to `position` is indexed: all or nothing.
-    fn add(&self, position: u64, texts: Vec<Text>) -> Reply<'_, Result<(), FindError>>;
+    fn add(&self, position: u64, texts: Vec<Text>) -> Finding<'_, ()>;
 
     /// Returns the number of indexed bytes of a file.
-    fn read_of(&self, file: String) -> Reply<'_, Result<u64, FindError>>;
+    fn read_of(&self, file: String) -> Finding<'_, u64>;
 
     /// Adds texts of a file, and records the number of its indexed bytes: all or nothing.
-    fn add_of(
-        &self,
-        file: String,
-        bytes: u64,
-        texts: Vec<Text>,
-    ) -> Reply<'_, Result<(), FindError>>;
+    fn add_of(&self, file: String, bytes: u64, texts: Vec<Text>) -> Finding<'_, ()>;
 
     /// Returns texts that contain all words, the best first, each cut to an excerpt with the
     /// matches in brackets. The last word may be a prefix; case and accents are ignored.
-    fn find(&self, words: String, limit: usize) -> Reply<'_, Result<Vec<Text>, FindError>>;
+    fn find(&self, words: String, limit: usize) -> Finding<'_, Vec<Text>>;
 
     /// Removes the texts of a deleted run.
-    fn forget(&self, run: RunId) -> Reply<'_, Result<(), FindError>>;
+    fn forget(&self, run: RunId) -> Finding<'_, ()>;
 }

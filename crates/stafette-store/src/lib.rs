@@ -43,7 +43,7 @@ mod words;
 pub use error::{
     AppendError, BackendError, ConnectError, Damage, OpenError, ReadError, UpkeepError,
 };
-pub use find::{FindError, Finder, Text};
+pub use find::{FindError, Finder, Finding, Text};
 pub use locks::{LOCK_ENTRIES, LockBatch, LockEntry, LockError, LockRow, LockStore};
 pub use memory::MemoryStore;
 pub use postgres::{PostgresFinder, PostgresOptions, PostgresStore};
@@ -53,4 +53,4 @@ pub use record::{
 pub use report::{Compacted, Health, Removed};
 pub use sqlite::{Options, SqliteFinder, SqliteStore};
 pub use stats::{COMMIT_BOUNDS, Stats};
-pub use store::{FIND_LIMIT, Reply, Retention, RunFilter, Store};
+pub use store::{FIND_LIMIT, Reading, Reply, Retention, RunFilter, Store};

@@ -13,8 +13,8 @@ use crate::record::Page;
 use crate::stats::{Counters, Stats};
 use crate::{
     AppendError, Batch, Compacted, FIND_LIMIT, HandoffRow, Health, LOCK_ENTRIES, Loaded, LockBatch,
-    LockEntry, LockError, LockRow, LockStore, ReadError, Removed, Reply, Retention, RunFilter,
-    RunRow, Snapshot, Store, Stored, UpkeepError,
+    LockEntry, LockError, LockRow, LockStore, ReadError, Reading, Removed, Reply, Retention,
+    RunFilter, RunRow, Snapshot, Store, Stored, UpkeepError,
 };
 
 /// Keeps runs in memory, with the same rules as a store on disk.
@@ -115,26 +115,6 @@ impl MemoryStore {
         })
     }
 
-    /// Like [`Store::write_locks`], without waiting.
-    ///
-    /// # Errors
-    /// As `write_locks`, though it is never full, busy or read-only.
-    pub fn write_locks_now(&self, batch: LockBatch) -> Result<u64, LockError> {
-        batch.check()?;
-        self.content().ok_or(AppendError::Closed)?.locks.write(batch)
-    }
-
-    /// Like [`Store::locks`], without waiting.
-    ///
-    /// # Errors
-    /// Only when the handle is closed.
-    pub fn locks_now(&self) -> Result<LockStore, ReadError> {
-        self.read_now(|content| {
-            let Book { version, fence, rows, .. } = &content.locks;
-            LockStore { version: *version, fence: *fence, rows: rows.values().cloned().collect() }
-        })
-    }
-
     /// Returns `None` if this handle is closed. A panic elsewhere leaves the content consistent,
     /// because batches are checked before they change anything.
     fn content(&self) -> Option<MutexGuard<'_, Content>> {
@@ -146,10 +126,7 @@ impl MemoryStore {
         self.content().map(|content| query(&content)).ok_or(ReadError::Closed)
     }
 
-    fn read<T: Send + 'static>(
-        &self,
-        query: impl FnOnce(&Content) -> T,
-    ) -> Reply<'_, Result<T, ReadError>> {
+    fn read<T: Send + 'static>(&self, query: impl FnOnce(&Content) -> T) -> Reading<'_, T> {
         Box::pin(ready(self.read_now(query)))
     }
 }
@@ -192,9 +169,7 @@ impl Content {
     }
 
     fn find(&self, digits: &str) -> Vec<RunId> {
-        let Some(digits) = digits::typed(digits) else {
-            return Vec::new();
-        };
+        let Some(digits) = digits::typed(digits) else { return Vec::new() };
         let named = |run: &&RunId| {
             let name = run.0.simple().to_string();
             let is_part = digits.len() < 8 && name[24..].starts_with(&digits);
@@ -212,9 +187,7 @@ impl Content {
             if retention.finished_before.is_some_and(|before| at >= before) {
                 continue;
             }
-            let Some(kept) = self.runs.remove(&run) else {
-                continue;
-            };
+            let Some(kept) = self.runs.remove(&run) else { continue };
             for stored in &kept.entries {
                 self.feed.remove(&stored.position);
             }
@@ -286,16 +259,11 @@ impl Store for MemoryStore {
         Box::pin(ready(self.append_now(batch)))
     }
 
-    fn load_at(&self, run: RunId, seq: u64) -> Reply<'_, Result<Option<Loaded>, ReadError>> {
+    fn load_at(&self, run: RunId, seq: u64) -> Reading<'_, Option<Loaded>> {
         self.read(|content| content.runs.get(&run).map(|kept| load_at(kept, seq)))
     }
 
-    fn entries(
-        &self,
-        run: RunId,
-        after_seq: u64,
-        limit: usize,
-    ) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+    fn entries(&self, run: RunId, after_seq: u64, limit: usize) -> Reading<'_, Vec<Stored>> {
         self.read(|content| {
             let mut page = Page::new(limit);
             for stored in content.runs.get(&run).map_or(&[][..], |kept| kept.after(after_seq)) {
@@ -308,19 +276,15 @@ impl Store for MemoryStore {
         })
     }
 
-    fn feed(&self, after_position: u64, limit: usize) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+    fn feed(&self, after_position: u64, limit: usize) -> Reading<'_, Vec<Stored>> {
         self.read(|content| content.feed(after_position, limit))
     }
 
-    fn head(&self) -> Reply<'_, Result<u64, ReadError>> {
+    fn head(&self) -> Reading<'_, u64> {
         self.read(|content| content.head)
     }
 
-    fn entries_of(
-        &self,
-        run: RunId,
-        handoff: HandoffId,
-    ) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+    fn entries_of(&self, run: RunId, handoff: HandoffId) -> Reading<'_, Vec<Stored>> {
         self.read(|content| {
             let entries = content.runs.get(&run).map_or(&[][..], |kept| kept.after(0));
             let about = entries.iter().filter(|stored| stored.entry.handoff == Some(handoff));
@@ -328,11 +292,11 @@ impl Store for MemoryStore {
         })
     }
 
-    fn run(&self, run: RunId) -> Reply<'_, Result<Option<RunRow>, ReadError>> {
+    fn run(&self, run: RunId) -> Reading<'_, Option<RunRow>> {
         self.read(|content| content.runs.get(&run).map(|kept| kept.row.clone()))
     }
 
-    fn runs(&self, filter: RunFilter) -> Reply<'_, Result<Vec<RunRow>, ReadError>> {
+    fn runs(&self, filter: RunFilter) -> Reading<'_, Vec<RunRow>> {
         self.read(|content| {
             let rows = content.runs.values().map(|kept| &kept.row);
             let wanted = |row: &&RunRow| filter.status.as_ref().is_none_or(|it| *it == row.status);
@@ -347,26 +311,22 @@ impl Store for MemoryStore {
         })
     }
 
-    fn find_run(&self, digits: String) -> Reply<'_, Result<Vec<RunId>, ReadError>> {
+    fn find_run(&self, digits: String) -> Reading<'_, Vec<RunId>> {
         self.read(|content| content.find(&digits))
     }
 
-    fn handoffs(&self, run: RunId) -> Reply<'_, Result<Vec<HandoffRow>, ReadError>> {
+    fn handoffs(&self, run: RunId) -> Reading<'_, Vec<HandoffRow>> {
         self.read(|content| {
             let rows = content.runs.get(&run).map(|kept| kept.handoffs.values().cloned().collect());
             rows.unwrap_or_default()
         })
     }
 
-    fn handoff(
-        &self,
-        run: RunId,
-        id: HandoffId,
-    ) -> Reply<'_, Result<Option<HandoffRow>, ReadError>> {
+    fn handoff(&self, run: RunId, id: HandoffId) -> Reading<'_, Option<HandoffRow>> {
         self.read(|content| content.runs.get(&run).and_then(|kept| kept.handoffs.get(&id)).cloned())
     }
 
-    fn questions(&self) -> Reply<'_, Result<Vec<HandoffRow>, ReadError>> {
+    fn questions(&self) -> Reading<'_, Vec<HandoffRow>> {
         self.read(|content| {
             let rows = content.runs.values().flat_map(|kept| kept.handoffs.values());
             let mut rows: Vec<_> = rows.filter(|row| row.question).cloned().collect();
@@ -375,23 +335,26 @@ impl Store for MemoryStore {
         })
     }
 
-    fn unfinished(&self) -> Reply<'_, Result<Vec<RunId>, ReadError>> {
+    fn unfinished(&self) -> Reading<'_, Vec<RunId>> {
         Box::pin(ready(self.unfinished_now()))
     }
 
     fn write_locks(&self, batch: LockBatch) -> Reply<'_, Result<u64, LockError>> {
-        Box::pin(ready(self.write_locks_now(batch)))
+        let write = move || {
+            batch.check()?;
+            self.content().ok_or(AppendError::Closed)?.locks.write(batch)
+        };
+        Box::pin(ready(write()))
     }
 
-    fn locks(&self) -> Reply<'_, Result<LockStore, ReadError>> {
-        Box::pin(ready(self.locks_now()))
+    fn locks(&self) -> Reading<'_, LockStore> {
+        self.read(|content| {
+            let Book { version, fence, rows, .. } = &content.locks;
+            LockStore { version: *version, fence: *fence, rows: rows.values().cloned().collect() }
+        })
     }
 
-    fn lock_entries(
-        &self,
-        after: u64,
-        limit: usize,
-    ) -> Reply<'_, Result<Vec<LockEntry>, ReadError>> {
+    fn lock_entries(&self, after: u64, limit: usize) -> Reading<'_, Vec<LockEntry>> {
         self.read(|content| {
             let later = content.locks.entries.range(after.saturating_add(1)..);
             later.take(limit).map(|(_, entry)| entry.clone()).collect()
@@ -408,7 +371,7 @@ impl Store for MemoryStore {
         Box::pin(ready(content.map(|mut content| content.compact())))
     }
 
-    fn check(&self) -> Reply<'_, Result<Health, ReadError>> {
+    fn check(&self) -> Reading<'_, Health> {
         self.read(Content::health)
     }
 

@@ -40,7 +40,7 @@ use self::writer::{Ground, Job};
 use crate::stats::{Counters, Stats};
 use crate::{
     AppendError, Batch, Compacted, ConnectError, HandoffRow, Health, Loaded, LockBatch, LockEntry,
-    LockError, LockStore, ReadError, Removed, Reply, Retention, RunFilter, RunRow, Store, Stored,
+    LockError, LockStore, Reading, Removed, Reply, Retention, RunFilter, RunRow, Store, Stored,
     UpkeepError, queue,
 };
 
@@ -141,7 +141,7 @@ impl PostgresStore {
         + Send
         + Sync
         + 'static,
-    ) -> Reply<'_, Result<T, ReadError>> {
+    ) -> Reading<'_, T> {
         Box::pin(async move { self.pool.read(READ, query).await.map_err(fault::read) })
     }
 
@@ -182,70 +182,57 @@ impl Store for PostgresStore {
         Box::pin(queue::append(&self.jobs, batch))
     }
 
-    fn load_at(&self, run: RunId, seq: u64) -> Reply<'_, Result<Option<Loaded>, ReadError>> {
+    fn load_at(&self, run: RunId, seq: u64) -> Reading<'_, Option<Loaded>> {
         self.read(move |link| Box::pin(query::load_at(link, run, seq)))
     }
 
-    fn entries(
-        &self,
-        run: RunId,
-        after_seq: u64,
-        limit: usize,
-    ) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+    fn entries(&self, run: RunId, after_seq: u64, limit: usize) -> Reading<'_, Vec<Stored>> {
         self.read(move |link| Box::pin(query::entries(link, run, after_seq, limit)))
     }
 
-    fn feed(&self, after_position: u64, limit: usize) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+    fn feed(&self, after_position: u64, limit: usize) -> Reading<'_, Vec<Stored>> {
         self.read(move |link| Box::pin(query::feed(link, after_position, limit)))
     }
 
-    fn head(&self) -> Reply<'_, Result<u64, ReadError>> {
+    fn head(&self) -> Reading<'_, u64> {
         self.read(|link| Box::pin(query::head(link)))
     }
 
-    fn entries_of(
-        &self,
-        run: RunId,
-        handoff: HandoffId,
-    ) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+    fn entries_of(&self, run: RunId, handoff: HandoffId) -> Reading<'_, Vec<Stored>> {
         self.read(move |link| Box::pin(query::entries_of(link, run, handoff)))
     }
 
-    fn run(&self, run: RunId) -> Reply<'_, Result<Option<RunRow>, ReadError>> {
+    fn run(&self, run: RunId) -> Reading<'_, Option<RunRow>> {
         self.read(move |link| Box::pin(query::run(link, run)))
     }
 
-    fn runs(&self, filter: RunFilter) -> Reply<'_, Result<Vec<RunRow>, ReadError>> {
+    fn runs(&self, filter: RunFilter) -> Reading<'_, Vec<RunRow>> {
         self.read(move |link| {
             let filter = filter.clone();
             Box::pin(async move { query::runs(link, &filter).await })
         })
     }
 
-    fn find_run(&self, digits: String) -> Reply<'_, Result<Vec<RunId>, ReadError>> {
+    fn find_run(&self, digits: String) -> Reading<'_, Vec<RunId>> {
         self.read(move |link| {
             let digits = digits.clone();
             Box::pin(async move { query::find_run(link, &digits).await })
         })
     }
 
-    fn handoffs(&self, run: RunId) -> Reply<'_, Result<Vec<HandoffRow>, ReadError>> {
+    fn handoffs(&self, run: RunId) -> Reading<'_, Vec<HandoffRow>> {
         self.read(move |link| Box::pin(query::handoffs(link, run)))
     }
 
-    fn handoff(
-        &self,
-        run: RunId,
-        id: HandoffId,
-    ) -> Reply<'_, Result<Option<HandoffRow>, ReadError>> {
+    fn handoff(&self, run: RunId, id: HandoffId) -> Reading<'_, Option<HandoffRow>> {
         self.read(move |link| Box::pin(query::handoff(link, run, id)))
     }
 
-    fn questions(&self) -> Reply<'_, Result<Vec<HandoffRow>, ReadError>> {
+    fn questions(&self) -> Reading<'_, Vec<HandoffRow>> {
         self.read(|link| Box::pin(query::questions(link)))
     }
 
-    fn unfinished(&self) -> Reply<'_, Result<Vec<RunId>, ReadError>> {
+    fn unfinished(&self) -> Reading<'_, Vec<RunId>> {
         self.read(|link| Box::pin(query::unfinished(link)))
     }
 
@@ -256,15 +243,11 @@ impl Store for PostgresStore {
         })
     }
 
-    fn locks(&self) -> Reply<'_, Result<LockStore, ReadError>> {
+    fn locks(&self) -> Reading<'_, LockStore> {
         self.read(|link| Box::pin(locks::all(link)))
     }
 
-    fn lock_entries(
-        &self,
-        after: u64,
-        limit: usize,
-    ) -> Reply<'_, Result<Vec<LockEntry>, ReadError>> {
+    fn lock_entries(&self, after: u64, limit: usize) -> Reading<'_, Vec<LockEntry>> {
         self.read(move |link| Box::pin(locks::entries(link, after, limit)))
     }
 
@@ -281,7 +264,7 @@ impl Store for PostgresStore {
         Box::pin(async move { self.compacted().await.map_err(fault::upkeep) })
     }
 
-    fn check(&self) -> Reply<'_, Result<Health, ReadError>> {
+    fn check(&self) -> Reading<'_, Health> {
         Box::pin(async move {
             let looked = self.pool.read(LONG, |link| Box::pin(upkeep::health(link)));
             looked.await.map_err(fault::read)

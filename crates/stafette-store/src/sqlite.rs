@@ -33,8 +33,8 @@ use crate::queue;
 use crate::stats::{Counters, Stats};
 use crate::{
     AppendError, BackendError, Batch, Compacted, HandoffRow, Health, Loaded, LockBatch, LockEntry,
-    LockError, LockStore, OpenError, ReadError, Removed, Reply, Retention, RunFilter, RunRow,
-    Store, Stored, UpkeepError,
+    LockError, LockStore, OpenError, Reading, Removed, Reply, Retention, RunFilter, RunRow, Store,
+    Stored, UpkeepError,
 };
 
 /// Maximum value of `busy_timeout`.
@@ -108,7 +108,7 @@ impl SqliteStore {
     fn read<T: Send + 'static>(
         &self,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Reply<'_, Result<T, ReadError>> {
+    ) -> Reading<'_, T> {
         Box::pin(self.pool.read(query))
     }
 
@@ -133,64 +133,51 @@ impl Store for SqliteStore {
         Box::pin(queue::append(&self.jobs, batch))
     }
 
-    fn load_at(&self, run: RunId, seq: u64) -> Reply<'_, Result<Option<Loaded>, ReadError>> {
+    fn load_at(&self, run: RunId, seq: u64) -> Reading<'_, Option<Loaded>> {
         self.read(move |conn| query::load_at(conn, run, seq))
     }
 
-    fn entries(
-        &self,
-        run: RunId,
-        after_seq: u64,
-        limit: usize,
-    ) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+    fn entries(&self, run: RunId, after_seq: u64, limit: usize) -> Reading<'_, Vec<Stored>> {
         self.read(move |conn| query::entries(conn, run, after_seq, limit))
     }
 
-    fn feed(&self, after_position: u64, limit: usize) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+    fn feed(&self, after_position: u64, limit: usize) -> Reading<'_, Vec<Stored>> {
         self.read(move |conn| query::feed(conn, after_position, limit))
     }
 
-    fn head(&self) -> Reply<'_, Result<u64, ReadError>> {
+    fn head(&self) -> Reading<'_, u64> {
         self.read(query::head)
     }
 
-    fn entries_of(
-        &self,
-        run: RunId,
-        handoff: HandoffId,
-    ) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+    fn entries_of(&self, run: RunId, handoff: HandoffId) -> Reading<'_, Vec<Stored>> {
         self.read(move |conn| query::entries_of(conn, run, handoff))
     }
 
-    fn run(&self, run: RunId) -> Reply<'_, Result<Option<RunRow>, ReadError>> {
+    fn run(&self, run: RunId) -> Reading<'_, Option<RunRow>> {
         self.read(move |conn| query::run(conn, run))
     }
 
-    fn runs(&self, filter: RunFilter) -> Reply<'_, Result<Vec<RunRow>, ReadError>> {
+    fn runs(&self, filter: RunFilter) -> Reading<'_, Vec<RunRow>> {
         self.read(move |conn| query::runs(conn, &filter))
     }
 
-    fn find_run(&self, digits: String) -> Reply<'_, Result<Vec<RunId>, ReadError>> {
+    fn find_run(&self, digits: String) -> Reading<'_, Vec<RunId>> {
         self.read(move |conn| query::find_run(conn, &digits))
     }
 
-    fn handoffs(&self, run: RunId) -> Reply<'_, Result<Vec<HandoffRow>, ReadError>> {
+    fn handoffs(&self, run: RunId) -> Reading<'_, Vec<HandoffRow>> {
         self.read(move |conn| query::handoffs(conn, run))
     }
 
-    fn handoff(
-        &self,
-        run: RunId,
-        id: HandoffId,
-    ) -> Reply<'_, Result<Option<HandoffRow>, ReadError>> {
+    fn handoff(&self, run: RunId, id: HandoffId) -> Reading<'_, Option<HandoffRow>> {
         self.read(move |conn| query::handoff(conn, run, id))
     }
 
-    fn questions(&self) -> Reply<'_, Result<Vec<HandoffRow>, ReadError>> {
+    fn questions(&self) -> Reading<'_, Vec<HandoffRow>> {
         self.read(query::questions)
     }
 
-    fn unfinished(&self) -> Reply<'_, Result<Vec<RunId>, ReadError>> {
+    fn unfinished(&self) -> Reading<'_, Vec<RunId>> {
         self.read(query::unfinished)
     }
 
@@ -209,15 +196,11 @@ impl Store for SqliteStore {
         })
     }
 
-    fn locks(&self) -> Reply<'_, Result<LockStore, ReadError>> {
+    fn locks(&self) -> Reading<'_, LockStore> {
         self.read(locks::all)
     }
 
-    fn lock_entries(
-        &self,
-        after: u64,
-        limit: usize,
-    ) -> Reply<'_, Result<Vec<LockEntry>, ReadError>> {
+    fn lock_entries(&self, after: u64, limit: usize) -> Reading<'_, Vec<LockEntry>> {
         self.read(move |conn| locks::entries(conn, after, limit))
     }
 
@@ -250,7 +233,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn check(&self) -> Reply<'_, Result<Health, ReadError>> {
+    fn check(&self) -> Reading<'_, Health> {
         let (path, max_bytes) = (self.path.clone(), self.max_bytes);
         self.read(move |conn| upkeep::health(conn, &path, max_bytes))
     }

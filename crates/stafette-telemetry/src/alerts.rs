@@ -177,12 +177,7 @@ impl Alerts {
             Fact::Made(about) if about.counts() && about.to == Party::Human => {
                 self.count(Condition::Escalated, at);
             }
-            Fact::Refused { circular, .. } => {
-                self.count(Condition::Failed, at);
-                if *circular {
-                    self.count(Condition::CircularBlocked, at);
-                }
-            }
+            Fact::Refused { circular: true, .. } => self.count(Condition::CircularBlocked, at),
             Fact::Closed(about, closed) if about.counts() && closed.way != Way::Cancelled => {
                 if closed.way == Way::Expired || closed.outcome == Outcome::Failed {
                     self.count(Condition::Failed, at);

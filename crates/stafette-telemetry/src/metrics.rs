@@ -24,7 +24,7 @@ pub struct Metrics {
     pub total: u64,
     /// `handoff.success`: handoffs that were resolved.
     pub success: u64,
-    /// `handoff.failed`: handoffs that failed, expired or were refused.
+    /// `handoff.failed`: handoffs that failed or expired. A refused one never began.
     pub failed: u64,
     /// `handoff.escalated`: handoffs to a person.
     pub escalated: u64,
@@ -96,7 +96,6 @@ impl Metrics {
             Fact::Made(about) if about.counts() => self.made(about),
             Fact::Refused { about, circular, rule, .. } => {
                 self.made(about);
-                self.failed += 1;
                 self.circular_blocked += u64::from(*circular);
                 *self.refused.entry(rule.clone()).or_default() += 1;
             }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stafette_model::as_text;
 use thiserror::Error;
 use unicode_normalization::UnicodeNormalization;
 
@@ -60,28 +61,11 @@ impl FromStr for FilePath {
     }
 }
 
-impl TryFrom<String> for FilePath {
-    type Error = BadPath;
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<FilePath> for String {
-    fn from(path: FilePath) -> Self {
-        path.0
-    }
-}
+as_text!(FilePath, BadPath);
 
 impl fmt::Display for FilePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
-    }
-}
-
-impl fmt::Debug for FilePath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -9,6 +9,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stafette_model::as_text;
 use thiserror::Error;
 
 use crate::change::folded;
@@ -88,28 +89,11 @@ impl FromStr for Pattern {
     }
 }
 
-impl TryFrom<String> for Pattern {
-    type Error = BadPattern;
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<Pattern> for String {
-    fn from(pattern: Pattern) -> Self {
-        pattern.0
-    }
-}
+as_text!(Pattern, BadPattern);
 
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
-    }
-}
-
-impl fmt::Debug for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

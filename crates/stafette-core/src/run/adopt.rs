@@ -99,9 +99,7 @@ impl RunAdopted {
         }
         for id in &self.redelivered {
             run.tally.redelivered += 1;
-            let Some(handoff) = run.handoff_mut(*id) else {
-                continue;
-            };
+            let Some(handoff) = run.handoff_mut(*id) else { continue };
             if let Some(turn) = handoff.state.turn() {
                 let mut turn = turn.clone();
                 turn.deliveries += 1;

@@ -5,9 +5,7 @@ use super::{Draft, close, escalate, resume};
 use crate::{Fields, HandoffId, Kind, Offer, Outcome, Party, Reason, Response};
 
 pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
-    let Some(handoff) = draft.run.handoff(id) else {
-        return;
-    };
+    let Some(handoff) = draft.run.handoff(id) else { return };
     let answered = handoff.answers.last().cloned();
     if let Some(answer) = answered {
         // A person has answered: that answer is the orchestrator's answer.

@@ -31,13 +31,9 @@ pub struct InputsAssessed {
 /// True if the agent can start now. Otherwise requests the missing inputs from their provider and
 /// lets the handoff wait.
 pub(super) fn can_start(draft: &mut Draft, id: HandoffId) -> bool {
-    let Some((provider, wanted)) = missing(&draft.run, id) else {
-        return true;
-    };
+    let Some((provider, wanted)) = missing(&draft.run, id) else { return true };
     let keys: Vec<String> = wanted.iter().map(|need| need.key.clone()).collect();
-    let Some(handoff) = draft.run.handoff(id) else {
-        return true;
-    };
+    let Some(handoff) = draft.run.handoff(id) else { return true };
     let agent = handoff.offer.to.clone();
     let item = handoff.offer.item.clone();
     let person = provider == Party::Orchestrator || provider == Party::Human;
@@ -126,9 +122,7 @@ fn as_missing(need: &Need) -> MissingInput {
 
 impl InputsAssessed {
     pub(super) fn apply(&self, run: &mut Run) {
-        let Some(handoff) = run.handoff_mut(self.handoff) else {
-            return;
-        };
+        let Some(handoff) = run.handoff_mut(self.handoff) else { return };
         for key in &self.missing {
             if !handoff.assessed.contains(key) {
                 handoff.assessed.push(key.clone());

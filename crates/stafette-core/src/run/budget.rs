@@ -286,9 +286,7 @@ pub(crate) fn check_time(draft: &mut Draft) {
     {
         return;
     }
-    let Some(oldest) = run.open().next().map(|handoff| handoff.id) else {
-        return;
-    };
+    let Some(oldest) = run.open().next().map(|handoff| handoff.id) else { return };
     let why = format!("the run has had its {}", run.purse.limit.time);
     ask(draft, oldest, BudgetReached { part: "time".into(), agent: None, why });
 }
@@ -407,9 +405,7 @@ pub(crate) fn note_excess(draft: &mut Draft) {
 
 /// Settles a turn that has ended: releases its reservation and records what it used, if anything.
 pub(crate) fn settle(run: &mut Run, id: HandoffId, used: Option<Usage>) {
-    let Some(handoff) = run.handoff_mut(id) else {
-        return;
-    };
+    let Some(handoff) = run.handoff_mut(id) else { return };
     let out = handoff.state.turn();
     let reserved = out.map_or(Usage::default(), |turn| turn.reserved);
     let began = out.map(|turn| turn.ordered_at);

@@ -262,9 +262,7 @@ impl HandoffClosed {
             budget::settle(run, self.handoff, self.used);
         }
         let follows = self.team.clone().unwrap_or_else(|| team::closing(run, self));
-        let Some(handoff) = run.handoff_mut(self.handoff) else {
-            return;
-        };
+        let Some(handoff) = run.handoff_mut(self.handoff) else { return };
         let (waiting, aside) = (handoff.returns_to, handoff.cause);
         let (way, response) = (self.way, self.response.clone());
         let succeeded_by = self.succeeded_by.clone();

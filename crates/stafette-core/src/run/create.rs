@@ -114,7 +114,11 @@ impl Run {
             tally: Tally::default(),
             recent: VecDeque::new(),
             last_use: Vec::new(),
-            purse: Purse::new(created.budget.clone(), created.forecasts.clone()),
+            purse: Purse {
+                limit: created.budget.clone(),
+                forecasts: created.forecasts.clone(),
+                ..Purse::default()
+            },
             sessions: BTreeMap::new(),
             mail: super::message::Mailbox::default(),
             team: team::new(at, created),

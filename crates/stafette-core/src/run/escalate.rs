@@ -118,9 +118,7 @@ pub(crate) fn park_for(
 
 /// Asks about a handoff that failed and that no rule of the workflow can recover.
 pub(crate) fn about_failure(draft: &mut Draft, id: HandoffId, failure: &str) {
-    let Some(handoff) = draft.run.handoff(id) else {
-        return;
-    };
+    let Some(handoff) = draft.run.handoff(id) else { return };
     let question = Question {
         reason: "handoff_failed".into(),
         details: format!("{} could not do its work: {failure}", handoff.offer.to),

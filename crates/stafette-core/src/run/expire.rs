@@ -30,9 +30,7 @@ pub(crate) fn decide(draft: &mut Draft) -> Reply {
 
 fn one(draft: &mut Draft, id: HandoffId) {
     // An earlier deadline in the same step may have closed it.
-    let Some(handoff) = draft.run.handoff(id).filter(|handoff| handoff.is_open()) else {
-        return;
-    };
+    let Some(handoff) = draft.run.handoff(id).filter(|handoff| handoff.is_open()) else { return };
     let limits = &draft.run.workflow.limits;
     let now = draft.now;
     if let Some(deadline) = handoff.deadline.filter(|deadline| *deadline <= now) {

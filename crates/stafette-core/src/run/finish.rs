@@ -73,7 +73,7 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, result: TurnResult) -> Re
 /// True if a turn without an answer is for the kernel to mind. A coordinator that gave the handoff out
 /// has rules of its own for silence.
 fn is_minded(draft: &Draft, id: HandoffId) -> bool {
-    draft.run.handoff(id).is_some_and(|handoff| handoff.constraints.is_none())
+    draft.run.handoff(id).is_some_and(|handoff| crate::is_default(&handoff.constraints))
 }
 
 /// The turn ended without a handoff, a result or a question. To take that for success would be to guess:
@@ -252,9 +252,7 @@ impl TurnFinished {
         if let Some(account) = agent.and_then(|agent| run.purse.agents.get_mut(&agent)) {
             account.finish(self.result.usage);
         }
-        let Some(handoff) = run.handoff_mut(self.turn.handoff) else {
-            return;
-        };
+        let Some(handoff) = run.handoff_mut(self.turn.handoff) else { return };
         handoff.answers.clear();
         handoff.permits.clear();
         handoff.told = tell::TurnReport::default();

@@ -233,7 +233,7 @@ fn admit(draft: &mut Draft, proposal: Proposal, trail: Trail, inherits: bool) ->
         continues,
         turn_limit: run.workflow.limits.turns_per_handoff,
         forgets: legacy::forgotten(run, draft.now),
-        constraints: Some(constraints).filter(|it| !it.is_none()),
+        constraints: Some(constraints).filter(|it| !crate::is_default(it)),
     };
     let terms = Some(terms);
     let event = HandoffAdmitted { id, offer, cause, returns_to, trail, state, terms };

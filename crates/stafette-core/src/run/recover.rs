@@ -36,9 +36,7 @@ struct Choice {
 }
 
 pub(crate) fn decide(draft: &mut Draft, id: HandoffId, response: Response, trouble: RecoveryCause) {
-    let Some(handoff) = draft.run.handoff(id) else {
-        return;
-    };
+    let Some(handoff) = draft.run.handoff(id) else { return };
     let choice = choose(&draft.run, handoff, &response, trouble);
     take(draft, id, response, choice);
 }
@@ -224,9 +222,7 @@ fn critical_lacking<'a>(
 }
 
 fn try_other(draft: &mut Draft, id: HandoffId, response: Response, target: Party, failure: &str) {
-    let Some(handoff) = draft.run.handoff(id) else {
-        return;
-    };
+    let Some(handoff) = draft.run.handoff(id) else { return };
     let mut offer = Offer { to: target, ..handoff.offer.clone() };
     offer.prior_attempts.push(PriorAttempt {
         attempt: u32::try_from(offer.prior_attempts.len()).unwrap_or(u32::MAX).saturating_add(1),

@@ -48,9 +48,7 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, note: Option<String>) -> 
 
 impl LeaseRenewed {
     pub(super) fn apply(&self, run: &mut Run) {
-        let Some(handoff) = run.handoff_mut(self.turn.handoff) else {
-            return;
-        };
+        let Some(handoff) = run.handoff_mut(self.turn.handoff) else { return };
         if let Some(turn) = handoff.state.turn() {
             let mut turn = turn.clone();
             turn.due = self.due;

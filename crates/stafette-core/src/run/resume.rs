@@ -117,16 +117,12 @@ impl HandoffResumed {
     pub(crate) fn apply(&self, run: &mut Run, at: Time) {
         let Some(handoff) = run.handoff(self.handoff) else { return };
         let limit = self.turn_limit.unwrap_or_else(|| legacy::turn_limit(run, handoff));
-        let Some(handoff) = run.handoff_mut(self.handoff) else {
-            return;
-        };
+        let Some(handoff) = run.handoff_mut(self.handoff) else { return };
         // What a person has answered, here or to the run before this one.
         handoff.receive(&self.inputs, |_| true);
         whole::cut(run, self.handoff, &self.cuts, self.handoff);
         whole::leave_out(run, self.handoff, &self.drops, self.handoff);
-        let Some(handoff) = run.handoff_mut(self.handoff) else {
-            return;
-        };
+        let Some(handoff) = run.handoff_mut(self.handoff) else { return };
         handoff.reminded |= self.reminder;
         if !self.refusals.is_empty() {
             handoff.refusals += u32::from(!self.reminder);

@@ -80,19 +80,23 @@ fn again(standing: &[(Option<usize>, Offer)], offer: &Offer) -> Again {
     Again::No
 }
 
-/// Judges an offer as the end of the turn will: after those that the turn has reported before. What
-/// is accepted here would otherwise be refused later, when nobody listens any more.
-fn judge(draft: &Draft, turn: TurnKey, before: &[&Offer], offer: &Offer) -> Result<(), Refusal> {
-    let proposal = |offer: &Offer| Proposal::within(offer.clone(), turn.handoff);
-    if before.is_empty() {
-        return propose::judge(&draft.run, &proposal(offer)).map(drop);
-    }
+/// Returns the run as the end of the turn will find it, with these offers admitted.
+fn after<'o>(draft: &Draft, turn: TurnKey, offers: impl Iterator<Item = &'o Offer>) -> Draft {
     let mut trial = draft.clone();
-    for known in before.iter().filter(|known| !finish::is_completion(known)) {
-        // One that is refused by now moves nothing.
-        let _ = propose::propose(&mut trial, proposal(known));
+    // One that is refused by now moves nothing.
+    offers.for_each(|offer| drop(judge(&mut trial, turn, offer)));
+    trial
+}
+
+/// Judges an offer as the end of the turn will: after those that the turn has reported before, which
+/// the trial has admitted. What is accepted here would otherwise be refused later, when nobody listens
+/// any more.
+fn judge(trial: &mut Draft, turn: TurnKey, offer: &Offer) -> Result<(), Refusal> {
+    let proposal = Proposal::within(offer.clone(), turn.handoff);
+    match finish::is_completion(offer) {
+        true => propose::judge(&trial.run, &proposal).map(drop),
+        false => propose::propose(trial, proposal).map(drop),
     }
-    propose::judge(&trial.run, &proposal(offer)).map(drop)
 }
 
 pub(crate) fn decide(draft: &mut Draft, turn: TurnKey, told: TurnReport) -> Reply {
@@ -107,6 +111,8 @@ pub(crate) fn decide(draft: &mut Draft, turn: TurnKey, told: TurnReport) -> Repl
     let mut standing: Vec<(Option<usize>, Offer)> =
         (0..).map(Some).zip(handoff.told.offers.iter().cloned()).collect();
     let mut refused = Vec::new();
+    // Made once, and again when one of those that stand goes.
+    let mut trial: Option<Draft> = None;
     for offer in told.offers {
         let offer = Offer { from: agent.clone(), ..propose::from_outside(offer) };
         let replaced = match again(&standing, &offer) {
@@ -114,10 +120,11 @@ pub(crate) fn decide(draft: &mut Draft, turn: TurnKey, told: TurnReport) -> Repl
             Again::Replaces(place) => Some(place),
             Again::No => None,
         };
+        trial = trial.filter(|_| replaced.is_none());
         let others = standing.iter().enumerate().filter(|(place, _)| Some(*place) != replaced);
-        let before: Vec<&Offer> = others.map(|(_, (_, offer))| offer).collect();
-        let verdict = match before.len() < MAX_OFFERS {
-            true => judge(draft, turn, &before, &offer),
+        let others = others.map(|(_, (_, offer))| offer);
+        let verdict = match others.clone().count() < MAX_OFFERS {
+            true => judge(trial.get_or_insert_with(|| after(draft, turn, others)), turn, &offer),
             false => Err(Refusal::TooMany { limit: MAX_OFFERS }),
         };
         match verdict {
@@ -126,6 +133,8 @@ pub(crate) fn decide(draft: &mut Draft, turn: TurnKey, told: TurnReport) -> Repl
                 standing.push((None, offer));
             }
             Err(refusal) => {
+                // The one that it was to replace stands.
+                trial = trial.filter(|_| replaced.is_none());
                 refused.push(refusal.clone());
                 let id = HandoffId(draft.run.next_handoff);
                 let event = HandoffRefused { id, offer, cause: Some(turn.handoff), refusal };
@@ -393,15 +402,40 @@ mod tests {
     }
 
     #[test]
-    fn b_18_a_document_that_comes_again_corrects_the_first_one() {
-        let numbered = |id: &str, summary: &str| Offer {
-            foreign: Some(Foreign {
-                dialect: "contract".into(),
-                id: id.into(),
-                ..Foreign::default()
-            }),
-            ..about("builder", summary)
+    fn b_18_the_offers_of_one_report_are_judged_as_if_each_came_alone() {
+        let parts = || ["one", "two", "three", "four"].map(|part| about("builder", part));
+        let numbered = |summary: &str| Offer { foreign: foreign("1"), ..about("builder", summary) };
+        let open = |mut story: Story| {
+            story.done(h(1));
+            let open = story.run.open().map(|handoff| handoff.offer.summary.clone());
+            open.collect::<Vec<String>>()
         };
+        let reported = |reports: Vec<Vec<Offer>>| {
+            let mut story = Story::new(RELAY);
+            story.accept(h(1));
+            for offers in reports {
+                tells(&mut story, offers);
+            }
+            open(story)
+        };
+        let alone = |offers: Vec<Offer>| offers.into_iter().map(|offer| vec![offer]).collect();
+        // The second one corrects the first, and the last two are more than an item may have.
+        let corrected = || {
+            let [one, two, three, _] = parts();
+            vec![numbered("draft"), one, numbered("final"), two, pass("nobody"), three]
+        };
+        assert_eq!(reported(vec![parts().into()]), ["one", "two"]);
+        assert_eq!(reported(vec![corrected()]), reported(alone(corrected())));
+    }
+
+    fn foreign(id: &str) -> Option<Foreign> {
+        Some(Foreign { dialect: "contract".into(), id: id.into(), ..Foreign::default() })
+    }
+
+    #[test]
+    fn b_18_a_document_that_comes_again_corrects_the_first_one() {
+        let numbered =
+            |id: &str, summary: &str| Offer { foreign: foreign(id), ..about("builder", summary) };
         let mut story = Story::new(RELAY);
         story.accept(h(1));
         assert!(tells(&mut story, vec![numbered("1", "draft"), numbered("2", "the same words")]));

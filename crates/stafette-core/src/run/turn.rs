@@ -24,9 +24,7 @@ pub struct TurnOrdered {
 
 /// Handles a pending handoff that is due: the orchestrator decides it, or an agent gets a turn.
 pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
-    let Some(handoff) = draft.run.handoff(id) else {
-        return;
-    };
+    let Some(handoff) = draft.run.handoff(id) else { return };
     if propose::ready_at(&draft.run, handoff).is_none_or(|moment| moment > draft.now) {
         return;
     }
@@ -36,9 +34,7 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
     if team::due(draft, id) {
         return;
     }
-    let Some(handoff) = draft.run.handoff(id) else {
-        return;
-    };
+    let Some(handoff) = draft.run.handoff(id) else { return };
     if handoff.turn >= handoff.turn_limit {
         let why = format!("it has had {} turns and is not done", handoff.turn);
         return escalate::about_failure(draft, id, &why);
@@ -46,13 +42,9 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
     if !assess::can_start(draft, id) {
         return;
     }
-    let Some(reserved) = budget::reserve(draft, id) else {
-        return;
-    };
+    let Some(reserved) = budget::reserve(draft, id) else { return };
     let run = &draft.run;
-    let Some(handoff) = run.handoff(id) else {
-        return;
-    };
+    let Some(handoff) = run.handoff(id) else { return };
     let turn = TurnKey { turn: handoff.turn + 1, ..handoff.key(run.id) };
     let limits = &run.workflow.limits;
     let comes = time_to_accept(run, handoff);
@@ -92,9 +84,7 @@ impl TurnOrdered {
             propose::used(run, &offer, at);
         }
         message::give(run, self.turn);
-        let Some(handoff) = run.handoff_mut(self.turn.handoff) else {
-            return;
-        };
+        let Some(handoff) = run.handoff_mut(self.turn.handoff) else { return };
         handoff.turn = self.turn.turn;
         handoff.state = State::Ordered(Turn {
             ordered_at: at,

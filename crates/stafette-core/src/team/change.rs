@@ -86,7 +86,7 @@ pub struct ProposedSet {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<Gate>,
     /// Its status so far: a run may hear of a set later than others decide about it.
-    #[serde(default, skip_serializing_if = "ChangeStatus::is_pending")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub status: ChangeStatus,
 }
 
@@ -194,7 +194,7 @@ pub struct ChangeSettled {
 }
 
 /// The state of a set that a run keeps.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SetState {
     /// The handoff in which the set was proposed.
     pub handoff: Option<HandoffId>,
@@ -624,8 +624,7 @@ impl ChangeProposed {
         };
         let asks = self.asks.unwrap_or_else(|| legacy::asks(run, set));
         forgets.map(|oldest| run.team.changes.remove(&oldest));
-        let earlier = run.team.changes.remove(&set.change);
-        let earlier = earlier.as_ref();
+        let earlier = run.team.changes.remove(&set.change).unwrap_or_default();
         run.team.changes.insert(
             set.change,
             SetState {
@@ -642,12 +641,8 @@ impl ChangeProposed {
                 ordered_at: 0,
                 batch: None,
                 decided_by: String::new(),
-                unwritten: earlier.and_then(|known| known.unwritten),
-                returned: earlier.and_then(|known| known.returned),
-                remarks: earlier.map(|known| known.remarks.clone()).unwrap_or_default(),
-                said: earlier.map(|known| known.said.clone()).unwrap_or_default(),
-                forwards: earlier.map(|known| known.forwards.clone()).unwrap_or_default(),
-                forwarded: earlier.and_then(|known| known.forwarded.clone()),
+                // What people have said of an earlier revision stays.
+                ..earlier
             },
         );
     }

@@ -99,12 +99,8 @@ pub struct Service {
     /// The cost of those turns, in US dollars.
     pub cost: Usd,
     /// The number of turns whose cost is not known.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub unknown: u64,
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// A question that a person must answer before the team can continue.

@@ -42,7 +42,8 @@ pub(super) fn saving(run: &Run, ended: &PhaseEnded) -> Saving {
 
 /// True if a person has to be asked about a set.
 pub(super) fn asks(run: &Run, set: &ProposedSet) -> bool {
-    set.status.is_pending() && (!set.gates.is_empty() || run.workflow.changes.ask_always)
+    set.status == ChangeStatus::Pending
+        && (!set.gates.is_empty() || run.workflow.changes.ask_always)
 }
 
 /// Returns the set that a run drops for a new one.

@@ -150,11 +150,6 @@ pub struct DoneOrders {
 }
 
 impl DoneOrders {
-    /// True if none of them is done.
-    pub(super) fn is_none(&self) -> bool {
-        *self == DoneOrders::default()
-    }
-
     /// True if everything that follows the end of a run was done by an earlier release.
     pub(super) fn is_old(run: &Run) -> bool {
         run.status().is_final() && !run.team.done.listed
@@ -201,13 +196,18 @@ pub(super) fn cancel(draft: &mut Draft) -> Reply {
 /// Returns the id of a run that an order of `run` begins: a UUIDv7 of the time `at` whose random part
 /// follows from the run and the name of the order, so that beginning it twice begins it once.
 pub fn begun_id(run: RunId, order: &str, at: Time) -> RunId {
-    let whole = Uuid::new_v5(&run.0, order.as_bytes());
-    let mut chance = [0; 10];
-    // Both ends of the hash: its middle holds the version and variant of the UUID.
-    chance[..6].copy_from_slice(&whole.as_bytes()[..6]);
-    chance[6..].copy_from_slice(&whole.as_bytes()[12..]);
+    let chance = chance_of(Uuid::new_v5(&run.0, order.as_bytes()));
     let moment = u64::try_from(at.0).unwrap_or(0);
     RunId(Builder::from_unix_timestamp_millis(moment, &chance).into_uuid())
+}
+
+/// Returns the random part of a UUIDv7 that follows from a hash: both ends of it, because its middle
+/// holds the version and variant of the UUID.
+pub fn chance_of(hash: Uuid) -> [u8; 10] {
+    let mut chance = [0; 10];
+    chance[..6].copy_from_slice(&hash.as_bytes()[..6]);
+    chance[6..].copy_from_slice(&hash.as_bytes()[12..]);
+    chance
 }
 
 impl OrderDone {

@@ -219,7 +219,7 @@ fn begin(draft: &mut Draft, given: Fields) {
 /// end.
 fn opening(run: &Run, task_id: String, given: Fields) -> Phases {
     let left = run.team.lineage.as_ref().and_then(|lineage| lineage.phases.clone());
-    Phases { given, ..left.unwrap_or_else(|| Phases::new(task_id)) }
+    Phases { given, ..left.unwrap_or_else(|| Phases { task_id, ..Phases::default() }) }
 }
 
 /// Orders a phase from all its agents in parallel.

@@ -42,10 +42,3 @@ impl Default for AlertRules {
         }
     }
 }
-
-impl AlertRules {
-    /// True if all values are the defaults.
-    pub(crate) fn is_silent(&self) -> bool {
-        *self == AlertRules::default()
-    }
-}

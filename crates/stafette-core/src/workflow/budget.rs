@@ -39,13 +39,6 @@ pub struct AgentBudget {
     pub time: Option<Millis>,
 }
 
-impl AgentBudget {
-    /// True if it sets no limit.
-    pub fn is_silent(&self) -> bool {
-        *self == AgentBudget::default()
-    }
-}
-
 /// The expected usage of a turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]

@@ -53,10 +53,3 @@ impl Default for ChangeRules {
         }
     }
 }
-
-impl ChangeRules {
-    /// True if all values are the defaults.
-    pub fn is_silent(&self) -> bool {
-        *self == ChangeRules::default()
-    }
-}

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stafette_model::as_text;
 use thiserror::Error;
 
 use crate::{AgentName, Party};
@@ -92,7 +93,7 @@ pub enum Exhausted {
 }
 
 /// The share that has to agree: `4 of 5`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String", extend("pattern" = "^[0-9]+ of [0-9]+$"))]
 pub struct Quorum {
@@ -134,24 +135,13 @@ impl FromStr for Quorum {
     }
 }
 
-impl TryFrom<String> for Quorum {
-    type Error = NotAQuorum;
-    fn try_from(text: String) -> Result<Self, NotAQuorum> {
-        text.parse()
-    }
-}
-
 impl fmt::Display for Quorum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {}", self.votes, self.of)
     }
 }
 
-impl From<Quorum> for String {
-    fn from(quorum: Quorum) -> Self {
-        quorum.to_string()
-    }
-}
+as_text!(Quorum, NotAQuorum);
 
 #[cfg(test)]
 mod tests {

@@ -27,10 +27,3 @@ pub struct Server {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub push: Vec<String>,
 }
-
-impl Server {
-    /// True if all values are the defaults.
-    pub(crate) fn is_silent(&self) -> bool {
-        *self == Server::default()
-    }
-}

@@ -14,10 +14,3 @@ pub struct Store {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url_env: Option<String>,
 }
-
-impl Store {
-    /// True if all values are the defaults.
-    pub(crate) fn is_silent(&self) -> bool {
-        *self == Store::default()
-    }
-}

@@ -35,10 +35,3 @@ pub enum Protocol {
     #[serde(rename = "grpc")]
     Grpc,
 }
-
-impl Telemetry {
-    /// True if all values are the defaults.
-    pub(crate) fn is_silent(&self) -> bool {
-        *self == Telemetry::default()
-    }
-}

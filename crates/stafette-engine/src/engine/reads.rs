@@ -154,7 +154,6 @@ impl Engine {
     }
 
     /// Everything that happens after `cursor`, in all runs.
-    #[must_use]
     pub fn feed(&self, cursor: u64) -> Feed {
         self.source.feed(cursor)
     }

@@ -9,7 +9,6 @@ use super::EngineError;
 
 impl EngineError {
     /// Returns a stable code for programs, and the matching HTTP status.
-    #[must_use]
     pub fn code(&self) -> (u16, &'static str) {
         match self {
             EngineError::NoRun { .. } => (404, "no_run"),

@@ -7,13 +7,12 @@ use std::time::Duration;
 use serde::Serialize;
 use stafette_core::Time;
 use stafette_core::lock::{Ask, Decision, GaveUp, LockEvent, LockId, LockOutcome, Locks, Refusal};
-use stafette_store::{LockBatch, LockEntry, LockError, LockRow, LockStore, ReadError, Store};
-use thiserror::Error;
+use stafette_store::{LockBatch, LockEntry, LockError, LockRow, LockStore, Store};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::clock;
 use crate::driver::RestoreError;
+use crate::{EngineError, clock};
 
 /// Attempts to decide a change anew after other writers came first.
 const TRIES: usize = 64;
@@ -32,38 +31,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// The number of ended waits whose outcome is kept for later questions.
 const REMEMBERED: usize = 256;
-
-/// An operation on the locks failed.
-#[derive(Debug, Error)]
-pub enum LockManagerError {
-    /// The wait ended without a lock.
-    #[error("{refusal}")]
-    Refused {
-        /// The reason for the refusal.
-        refusal: Refusal,
-    },
-    /// The store failed to write.
-    #[error("the locks could not be stored")]
-    Store {
-        /// The error of the store.
-        #[from]
-        source: LockError,
-    },
-    /// The store failed to read.
-    #[error("the locks could not be read")]
-    Read {
-        /// The error of the store.
-        #[from]
-        source: ReadError,
-    },
-    /// The data in the store is not a lock.
-    #[error("what is stored of the locks cannot be understood")]
-    Restore {
-        /// The error found while restoring it.
-        #[from]
-        source: RestoreError,
-    },
-}
 
 /// All locks of a project. Cheap to clone.
 #[derive(Clone)]
@@ -94,7 +61,7 @@ impl LockManager {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub async fn open(store: Arc<dyn Store>) -> Result<LockManager, LockManagerError> {
+    pub async fn open(store: Arc<dyn Store>) -> Result<LockManager, EngineError> {
         let locks = restore(&store.locks().await?)?;
         Ok(LockManager {
             store,
@@ -105,7 +72,6 @@ impl LockManager {
     }
 
     /// The locks as they were after the last change that is known here.
-    #[must_use]
     pub fn shown(&self) -> Arc<Locks> {
         self.shown.borrow().clone()
     }
@@ -114,7 +80,7 @@ impl LockManager {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub async fn refreshed(&self) -> Result<Arc<Locks>, LockManagerError> {
+    pub async fn refreshed(&self) -> Result<Arc<Locks>, EngineError> {
         let _turn = self.turn.lock().await;
         self.reload().await?;
         Ok(self.shown())
@@ -129,7 +95,7 @@ impl LockManager {
         &self,
         clock: impl Fn() -> Time,
         ask: Ask,
-    ) -> Result<(Vec<LockEvent>, Result<LockOutcome, Refusal>), LockManagerError> {
+    ) -> Result<(Vec<LockEvent>, Result<LockOutcome, Refusal>), EngineError> {
         let _turn = self.turn.lock().await;
         let mut tries = 0;
         loop {
@@ -164,11 +130,7 @@ impl LockManager {
     ///
     /// # Errors
     /// When the wait ended without a lock.
-    pub async fn wait(
-        &self,
-        id: LockId,
-        within: Duration,
-    ) -> Result<LockOutcome, LockManagerError> {
+    pub async fn wait(&self, id: LockId, within: Duration) -> Result<LockOutcome, EngineError> {
         let mut shown = self.shown.subscribe();
         let until = Instant::now() + within.min(LONGEST_CALL);
         self.line().seen.insert(id, Instant::now());
@@ -184,7 +146,7 @@ impl LockManager {
                 let line = self.line();
                 let known = line.ended.iter().rev().find(|(ended, _)| *ended == id);
                 let refusal = known.map_or(Refusal::Lost { id }, |(_, refusal)| refusal.clone());
-                return Err(LockManagerError::Refused { refusal });
+                return Err(EngineError::Lock { refusal });
             };
             if !matches!(tokio::time::timeout_at(until, shown.changed()).await, Ok(Ok(()))) {
                 return Ok(LockOutcome::Waiting(waiter));
@@ -217,7 +179,7 @@ impl LockManager {
         }
     }
 
-    async fn pass(&self, gone: Vec<Ask>) -> Result<(), LockManagerError> {
+    async fn pass(&self, gone: Vec<Ask>) -> Result<(), EngineError> {
         for ask in gone.into_iter().chain([Ask::Tick]) {
             // A refusal means that it has ended in the meantime.
             let _ = self.ask(clock::now, ask).await?.1;
@@ -261,7 +223,7 @@ impl LockManager {
         }
     }
 
-    async fn reload(&self) -> Result<(), LockManagerError> {
+    async fn reload(&self) -> Result<(), EngineError> {
         let book = self.store.locks().await?;
         if book.version != self.shown.borrow().version {
             let locks = restore(&book)?;

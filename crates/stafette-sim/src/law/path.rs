@@ -102,12 +102,8 @@ impl Paths {
 
     /// No party gets a request again, except within a declared loop and as often as that allows.
     fn goes_round_as_declared(&self, workflow: &Workflow, way: &[Party]) -> LawResult {
-        let Some((last, earlier)) = way.split_last() else {
-            return Ok(());
-        };
-        let Some(start) = earlier.iter().rposition(|party| party == last) else {
-            return Ok(());
-        };
+        let Some((last, earlier)) = way.split_last() else { return Ok(()) };
+        let Some(start) = earlier.iter().rposition(|party| party == last) else { return Ok(()) };
         let mut steps = way[start..].windows(2);
         let declared = steps.all(|step| shares_loop(workflow, &step[0], &step[1]));
         must(declared, "every cycle is declared", || format!("{way:?}"))?;

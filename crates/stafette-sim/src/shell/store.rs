@@ -7,7 +7,7 @@ use std::time::Duration;
 use stafette_core::{Event, HandoffId, RunId};
 use stafette_store::{
     AppendError, BackendError, Batch, Compacted, HandoffRow, Health, Loaded, LockBatch, LockEntry,
-    LockError, LockStore, MemoryStore, ReadError, Removed, Reply, Retention, RunFilter, RunRow,
+    LockError, LockStore, MemoryStore, Reading, Removed, Reply, Retention, RunFilter, RunRow,
     Stats, Store, Stored, UpkeepError,
 };
 
@@ -87,62 +87,49 @@ impl Store for Access {
     fn append(&self, batch: Batch) -> Reply<'_, Result<u64, AppendError>> {
         Box::pin(self.write(batch))
     }
-    fn load_at(&self, run: RunId, seq: u64) -> Reply<'_, Result<Option<Loaded>, ReadError>> {
+    fn load_at(&self, run: RunId, seq: u64) -> Reading<'_, Option<Loaded>> {
         self.after(self.inner.load_at(run, seq))
     }
-    fn entries(
-        &self,
-        run: RunId,
-        after: u64,
-        limit: usize,
-    ) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+    fn entries(&self, run: RunId, after: u64, limit: usize) -> Reading<'_, Vec<Stored>> {
         self.after(self.inner.entries(run, after, limit))
     }
-    fn feed(&self, after: u64, limit: usize) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+    fn feed(&self, after: u64, limit: usize) -> Reading<'_, Vec<Stored>> {
         self.after(self.inner.feed(after, limit))
     }
-    fn head(&self) -> Reply<'_, Result<u64, ReadError>> {
+    fn head(&self) -> Reading<'_, u64> {
         self.after(self.inner.head())
     }
-    fn entries_of(&self, run: RunId, id: HandoffId) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+    fn entries_of(&self, run: RunId, id: HandoffId) -> Reading<'_, Vec<Stored>> {
         self.after(self.inner.entries_of(run, id))
     }
-    fn run(&self, run: RunId) -> Reply<'_, Result<Option<RunRow>, ReadError>> {
+    fn run(&self, run: RunId) -> Reading<'_, Option<RunRow>> {
         self.after(self.inner.run(run))
     }
-    fn runs(&self, filter: RunFilter) -> Reply<'_, Result<Vec<RunRow>, ReadError>> {
+    fn runs(&self, filter: RunFilter) -> Reading<'_, Vec<RunRow>> {
         self.after(self.inner.runs(filter))
     }
-    fn find_run(&self, digits: String) -> Reply<'_, Result<Vec<RunId>, ReadError>> {
+    fn find_run(&self, digits: String) -> Reading<'_, Vec<RunId>> {
         self.after(self.inner.find_run(digits))
     }
-    fn handoffs(&self, run: RunId) -> Reply<'_, Result<Vec<HandoffRow>, ReadError>> {
+    fn handoffs(&self, run: RunId) -> Reading<'_, Vec<HandoffRow>> {
         self.after(self.inner.handoffs(run))
     }
-    fn handoff(
-        &self,
-        run: RunId,
-        id: HandoffId,
-    ) -> Reply<'_, Result<Option<HandoffRow>, ReadError>> {
+    fn handoff(&self, run: RunId, id: HandoffId) -> Reading<'_, Option<HandoffRow>> {
         self.after(self.inner.handoff(run, id))
     }
-    fn questions(&self) -> Reply<'_, Result<Vec<HandoffRow>, ReadError>> {
+    fn questions(&self) -> Reading<'_, Vec<HandoffRow>> {
         self.after(self.inner.questions())
     }
-    fn unfinished(&self) -> Reply<'_, Result<Vec<RunId>, ReadError>> {
+    fn unfinished(&self) -> Reading<'_, Vec<RunId>> {
         self.after(self.inner.unfinished())
     }
     fn write_locks(&self, batch: LockBatch) -> Reply<'_, Result<u64, LockError>> {
         self.after(self.inner.write_locks(batch))
     }
-    fn locks(&self) -> Reply<'_, Result<LockStore, ReadError>> {
+    fn locks(&self) -> Reading<'_, LockStore> {
         self.after(self.inner.locks())
     }
-    fn lock_entries(
-        &self,
-        after: u64,
-        limit: usize,
-    ) -> Reply<'_, Result<Vec<LockEntry>, ReadError>> {
+    fn lock_entries(&self, after: u64, limit: usize) -> Reading<'_, Vec<LockEntry>> {
         self.after(self.inner.lock_entries(after, limit))
     }
     fn retain(&self, retention: Retention) -> Reply<'_, Result<Removed, UpkeepError>> {
@@ -151,7 +138,7 @@ impl Store for Access {
     fn compact(&self) -> Reply<'_, Result<Compacted, UpkeepError>> {
         self.after(self.inner.compact())
     }
-    fn check(&self) -> Reply<'_, Result<Health, ReadError>> {
+    fn check(&self) -> Reading<'_, Health> {
         self.after(self.inner.check())
     }
     fn stats(&self) -> Stats {

@@ -12,7 +12,7 @@ use super::link::{
 };
 use super::pool::Pool;
 use crate::words::{self, Query};
-use crate::{BackendError, FindError, Finder, Reply, Text};
+use crate::{BackendError, FindError, Finder, Finding, Reply, Text};
 
 /// Time limit of a query or of adding texts.
 const WITHIN: Duration = Duration::from_secs(30);
@@ -50,7 +50,7 @@ impl PostgresFinder {
         + Send
         + Sync
         + 'static,
-    ) -> Reply<'_, Result<T, FindError>> {
+    ) -> Finding<'_, T> {
         Box::pin(async move {
             let answer = self.pool.read(WITHIN, query).await;
             answer.map_err(|trouble| FindError {
@@ -62,11 +62,11 @@ impl PostgresFinder {
 }
 
 impl Finder for PostgresFinder {
-    fn position(&self) -> Reply<'_, Result<u64, FindError>> {
+    fn position(&self) -> Finding<'_, u64> {
         self.run(|link| Box::pin(link.number("SELECT position FROM indexed")))
     }
 
-    fn add(&self, position: u64, texts: Vec<Text>) -> Reply<'_, Result<(), FindError>> {
+    fn add(&self, position: u64, texts: Vec<Text>) -> Finding<'_, ()> {
         let texts = Arc::new(texts);
         self.run(move |link| {
             let texts = texts.clone();
@@ -83,7 +83,7 @@ impl Finder for PostgresFinder {
         })
     }
 
-    fn read_of(&self, file: String) -> Reply<'_, Result<u64, FindError>> {
+    fn read_of(&self, file: String) -> Finding<'_, u64> {
         self.run(move |link| {
             let file = file.clone();
             Box::pin(async move {
@@ -93,12 +93,7 @@ impl Finder for PostgresFinder {
         })
     }
 
-    fn add_of(
-        &self,
-        file: String,
-        bytes: u64,
-        texts: Vec<Text>,
-    ) -> Reply<'_, Result<(), FindError>> {
+    fn add_of(&self, file: String, bytes: u64, texts: Vec<Text>) -> Finding<'_, ()> {
         let given = Arc::new((file, texts));
         self.run(move |link| {
             let given = given.clone();
@@ -115,7 +110,7 @@ impl Finder for PostgresFinder {
         })
     }
 
-    fn find(&self, words: String, limit: usize) -> Reply<'_, Result<Vec<Text>, FindError>> {
+    fn find(&self, words: String, limit: usize) -> Finding<'_, Vec<Text>> {
         let Some(query) = Query::of(&words) else {
             return Box::pin(std::future::ready(Ok(Vec::new())));
         };
@@ -133,7 +128,7 @@ impl Finder for PostgresFinder {
         })
     }
 
-    fn forget(&self, run: RunId) -> Reply<'_, Result<(), FindError>> {
+    fn forget(&self, run: RunId) -> Finding<'_, ()> {
         self.run(move |link| Box::pin(async move { link.ask(FORGET, &[&run.0]).await.map(drop) }))
     }
 }

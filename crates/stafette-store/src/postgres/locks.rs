@@ -6,7 +6,9 @@ use stafette_model::Time;
 use tokio_postgres::Row;
 
 use super::fault::PostgresError;
-use super::link::{BEGIN, LOOK, Link, Params, count, number, only, signed, text};
+use super::link::{
+    BEGIN, Columns, LOOK, Link, Params, column, count, number, only, params, signed, text,
+};
 use super::query::checked;
 use super::session::Deed;
 use crate::{Damage, LOCK_ENTRIES, LockBatch, LockEntry, LockError, LockRow, LockStore, checksum};
@@ -39,23 +41,16 @@ impl Change {
     }
 }
 
-/// Columns of the entries.
-struct Columns<'a> {
-    seq: Vec<i64>,
-    at: Vec<i64>,
-    name: Vec<&'a [u8]>,
-    body: Vec<&'a [u8]>,
-}
-
-impl<'a> Columns<'a> {
-    fn new(entries: &'a [LockEntry]) -> Self {
-        Columns {
-            seq: entries.iter().map(|entry| signed(entry.seq)).collect(),
-            at: entries.iter().map(|entry| entry.at.0).collect(),
-            name: entries.iter().map(|entry| entry.name.as_bytes()).collect(),
-            body: entries.iter().map(|entry| entry.body.as_bytes()).collect(),
-        }
-    }
+/// Columns of entries, the checksums last.
+fn columns(entries: &[LockEntry]) -> Columns<'_> {
+    let entries: Vec<&LockEntry> = entries.iter().collect();
+    vec![
+        column(&entries, |entry| signed(entry.seq)),
+        column(&entries, |entry| entry.at.0),
+        column(&entries, |entry| entry.name.as_bytes()),
+        column(&entries, |entry| entry.body.as_bytes()),
+        column(&entries, checksum::lock_entry),
+    ]
 }
 
 impl Deed for Change {
@@ -73,25 +68,27 @@ impl Deed for Change {
         let version = batch.version();
         // Entries beyond the limit would be deleted immediately, so they are not written.
         let kept = batch.entries.len().saturating_sub(LOCK_ENTRIES as usize);
-        let Columns { seq, at, name, body } = Columns::new(&batch.entries[kept..]);
+        let added = columns(&batch.entries[kept..]);
         let old = signed(version.saturating_sub(LOCK_ENTRIES));
         let removed: Vec<i64> = batch.remove.iter().map(|id| signed(*id)).collect();
         let rows: BTreeMap<u64, &LockRow> = batch.put.iter().map(|row| (row.id, row)).collect();
-        let ids: Vec<i64> = rows.keys().map(|id| signed(*id)).collect();
-        let held: Vec<bool> = rows.values().map(|row| row.held).collect();
-        let bodies: Vec<&[u8]> = rows.values().map(|row| row.body.as_bytes()).collect();
-        let row_sums: Vec<i64> = rows.values().map(|row| checksum::lock(row)).collect();
-        let entry_sums: Vec<i64> = batch.entries[kept..].iter().map(checksum::lock_entry).collect();
+        let rows: Vec<&LockRow> = rows.into_values().collect();
+        let put: Columns<'_> = vec![
+            column(&rows, |row| signed(row.id)),
+            column(&rows, |row| row.held),
+            column(&rows, |row| row.body.as_bytes()),
+            column(&rows, checksum::lock),
+        ];
         let book_sum = checksum::lock_book(version, batch.fence);
         let (last, fence) = (signed(version), signed(batch.fence));
         self.sent = true;
         link.together(
             "",
             &[
-                (ADD, &[&seq, &at, &name, &body, &entry_sums]),
+                (ADD, &params(&added)[..]),
                 (DROP, &[&old]),
                 (REMOVE, &[&removed]),
-                (PUT, &[&ids, &held, &bodies, &row_sums]),
+                (PUT, &params(&put)[..]),
                 (UPDATE, &[&last, &fence, &book_sum]),
             ],
             "COMMIT",
@@ -105,10 +102,10 @@ impl Deed for Change {
             return Ok(None);
         }
         let last = self.batch.entries.last().map(std::slice::from_ref).unwrap_or_default();
-        let Columns { seq, at, name, body } = Columns::new(last);
+        let last = columns(last);
         // Once the row lock is ours, the lost connection's transaction has ended, one way or the
         // other.
-        let steps: &[(_, Params<'_>)] = &[(TURN, &[]), (THERE, &[&seq, &at, &name, &body])];
+        let steps: &[(_, Params<'_>)] = &[(TURN, &[]), (THERE, &params(&last)[..4])];
         let answers = link.together(BEGIN, steps, "COMMIT").await?;
         let found = number(only(&answers[1])?, 0)?;
         Ok((found > 0).then(|| Ok(self.batch.version())))

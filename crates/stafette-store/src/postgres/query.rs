@@ -211,9 +211,7 @@ pub(super) async fn find_run(link: &mut Link, typed: &str) -> Result<Vec<RunId>,
     const ENDS: &str = "SELECT run FROM runs WHERE tail BETWEEN $1 AND $2 LIMIT $3";
     const SHORT: &str =
         "SELECT run FROM runs WHERE substr(uuid_send(run), 13) BETWEEN $1 AND $2 LIMIT $3";
-    let Some(digits) = digits::typed(typed) else {
-        return Ok(Vec::new());
-    };
+    let Some(digits) = digits::typed(typed) else { return Ok(Vec::new()) };
     let mut found = BTreeSet::new();
     let backwards: String = digits.chars().rev().collect();
     for (sql, digits) in [(BEGINS, &digits), (ENDS, &backwards)] {

@@ -74,9 +74,7 @@ pub(super) async fn candidates(
     const SQL: &str = "SELECT run FROM runs \
          WHERE finished_at IS NOT NULL AND (finished_at, run) < ($1, $2) \
          ORDER BY finished_at, run LIMIT $3";
-    let Some(kept) = first_of_the_last(link, rule.keep_last).await? else {
-        return Ok(Vec::new());
-    };
+    let Some(kept) = first_of_the_last(link, rule.keep_last).await? else { return Ok(Vec::new()) };
     let young = rule.finished_before.map_or(END, |before| (before.0, Uuid::nil()));
     let (at, run) = kept.min(young);
     let rows = link.ask(SQL, &[&at, &run, &RUNS]).await?;
@@ -88,9 +86,7 @@ pub(super) async fn candidates(
 async fn first_of_the_last(link: &mut Link, last: usize) -> Result<Option<Ended>, PostgresError> {
     const SQL: &str = "SELECT finished_at, run FROM runs WHERE finished_at IS NOT NULL \
                        ORDER BY finished_at DESC, run DESC LIMIT 1 OFFSET $1";
-    let Some(skip) = last.checked_sub(1) else {
-        return Ok(Some(END));
-    };
+    let Some(skip) = last.checked_sub(1) else { return Ok(Some(END)) };
     let row = link.one(SQL, &[&count(skip)]).await?;
     let ended = |row: Row| Ok((row.try_get(0)?, row.try_get(1)?));
     row.map(ended).transpose()

@@ -12,7 +12,7 @@ use stafette_model::{HandoffId, RunId, Time};
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
-use crate::{BackendError, FindError, Finder, Reply, Text};
+use crate::{BackendError, FindError, Finder, Finding, Text};
 
 /// Version of the tables; a file of another version is rebuilt.
 const VERSION: u32 = 1;
@@ -59,7 +59,7 @@ impl SqliteFinder {
     fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Reply<'_, Result<T, FindError>> {
+    ) -> Finding<'_, T> {
         let conn = self.conn.clone();
         let task =
             spawn_blocking(move || work(&mut conn.lock().unwrap_or_else(PoisonError::into_inner)));
@@ -77,11 +77,11 @@ fn trouble(path: &Path, error: rusqlite::Error) -> FindError {
 }
 
 impl Finder for SqliteFinder {
-    fn position(&self) -> Reply<'_, Result<u64, FindError>> {
+    fn position(&self) -> Finding<'_, u64> {
         self.run(|conn| conn.query_row("SELECT position FROM place", [], |row| row.get(0)))
     }
 
-    fn add(&self, position: u64, texts: Vec<Text>) -> Reply<'_, Result<(), FindError>> {
+    fn add(&self, position: u64, texts: Vec<Text>) -> Finding<'_, ()> {
         self.run(move |conn| {
             let tx = conn.transaction()?;
             for text in &texts {
@@ -92,19 +92,14 @@ impl Finder for SqliteFinder {
         })
     }
 
-    fn read_of(&self, file: String) -> Reply<'_, Result<u64, FindError>> {
+    fn read_of(&self, file: String) -> Finding<'_, u64> {
         self.run(move |conn| {
             let sql = "SELECT coalesce(max(bytes), 0) FROM files WHERE path = ?1";
             conn.query_row(sql, [file], |row| row.get(0))
         })
     }
 
-    fn add_of(
-        &self,
-        file: String,
-        bytes: u64,
-        texts: Vec<Text>,
-    ) -> Reply<'_, Result<(), FindError>> {
+    fn add_of(&self, file: String, bytes: u64, texts: Vec<Text>) -> Finding<'_, ()> {
         self.run(move |conn| {
             let tx = conn.transaction()?;
             for text in &texts {
@@ -117,7 +112,7 @@ impl Finder for SqliteFinder {
         })
     }
 
-    fn find(&self, words: String, limit: usize) -> Reply<'_, Result<Vec<Text>, FindError>> {
+    fn find(&self, words: String, limit: usize) -> Finding<'_, Vec<Text>> {
         let Some(query) = query(&words) else { return Box::pin(ready(Ok(Vec::new()))) };
         self.run(move |conn| {
             let mut statement = conn.prepare_cached(
@@ -130,7 +125,7 @@ impl Finder for SqliteFinder {
         })
     }
 
-    fn forget(&self, run: RunId) -> Reply<'_, Result<(), FindError>> {
+    fn forget(&self, run: RunId) -> Finding<'_, ()> {
         self.run(move |conn| {
             conn.execute("DELETE FROM texts WHERE run = ?1", [run.0.as_bytes()]).map(drop)
         })

@@ -137,9 +137,7 @@ pub(super) fn runs(conn: &Connection, filter: &RunFilter) -> rusqlite::Result<Ve
 }
 
 pub(super) fn find_run(conn: &Connection, text: &str) -> rusqlite::Result<Vec<RunId>> {
-    let Some(digits) = digits::typed(text) else {
-        return Ok(Vec::new());
-    };
+    let Some(digits) = digits::typed(text) else { return Ok(Vec::new()) };
     let limit = count(FIND_LIMIT);
     let (low, high) = digits::range(&digits);
     let sql = "SELECT run FROM runs WHERE run BETWEEN ?1 AND ?2 ORDER BY run DESC LIMIT ?3";

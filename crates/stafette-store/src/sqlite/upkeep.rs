@@ -51,9 +51,7 @@ pub(super) fn remove_some(conn: &mut Connection, rule: Retention) -> rusqlite::R
 /// Returns the oldest runs that may be removed. The runs to keep begin at a bound, so that an index
 /// finds them.
 fn candidates(conn: &Connection, rule: Retention) -> rusqlite::Result<Vec<[u8; 16]>> {
-    let Some(kept) = first_of_the_last(conn, rule.keep_last)? else {
-        return Ok(Vec::new());
-    };
+    let Some(kept) = first_of_the_last(conn, rule.keep_last)? else { return Ok(Vec::new()) };
     let young = rule.finished_before.map_or(END, |before| (before.0, [0; 16]));
     let (at, run) = kept.min(young);
     let mut statement = conn.prepare_cached(
@@ -66,9 +64,7 @@ fn candidates(conn: &Connection, rule: Retention) -> rusqlite::Result<Vec<[u8; 1
 /// Returns the end of the oldest among the `count` runs that ended most recently; `None` if there
 /// are fewer.
 fn first_of_the_last(conn: &Connection, count: usize) -> rusqlite::Result<Option<Ended>> {
-    let Some(skip) = count.checked_sub(1) else {
-        return Ok(Some(END));
-    };
+    let Some(skip) = count.checked_sub(1) else { return Ok(Some(END)) };
     conn.prepare_cached(
         "SELECT finished_at, run FROM runs WHERE finished_at IS NOT NULL
          ORDER BY finished_at DESC, run DESC LIMIT 1 OFFSET ?1",

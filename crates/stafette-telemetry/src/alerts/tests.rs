@@ -67,6 +67,7 @@ fn s2_10_one_circle_is_enough() {
     let (mut shown, _) = story.shown();
     let changes = shown.alerts.evaluate(story.now);
     assert_eq!(names(&changes), [("HandoffCircularBlocked", true)]);
+    assert_eq!(shown.alerts.all()[0].value, 0, "what was refused has not failed");
     let later = story.now + Millis::minutes(6);
     assert_eq!(names(&shown.alerts.evaluate(later)), [("HandoffCircularBlocked", false)]);
 }
@@ -94,9 +95,10 @@ fn s2_10_slow_handoffs_fire_by_the_slowest_of_twenty() {
 #[test]
 fn s2_10_thresholds_come_from_the_workflow() {
     let rules = "[alerts]\nfailed = { above = 0, within = \"10s\" }";
-    let mut story = Story::relay(rules);
-    story.pass("nobody", Reason::TaskHandoff);
+    let story = Story::relay(rules);
     let (mut shown, _) = story.shown();
+    let fact = Fact::Closed(about("builder", story.now), closed(Outcome::Failed));
+    shown.alerts.hear(story.now, &fact);
     assert_eq!(names(&shown.alerts.evaluate(story.now)), [("HandoffFailed", true)]);
     assert_eq!(shown.alerts.all()[0].within, Millis::seconds(10));
     let rules = prometheus(&shown.alerts.rules);

@@ -356,9 +356,7 @@ impl Candidate {
     }
 
     fn json_byte(&mut self, byte: u8) -> Step {
-        let Stage::Json(json) = &mut self.stage else {
-            return Step::More;
-        };
+        let Stage::Json(json) = &mut self.stage else { return Step::More };
         if byte < 0x20 && byte != b'\t' {
             return Step::Wrong(FrameError::Control);
         }
@@ -498,9 +496,7 @@ fn without_link(frame: &mut Frame, link: &str, word: &Word) -> Result<(), FrameE
     if !link.is_empty() {
         return if link.trim() == target(frame) { Ok(()) } else { Err(FrameError::Unclosed) };
     }
-    let Some(body) = &mut frame.body else {
-        return Ok(());
-    };
+    let Some(body) = &mut frame.body else { return Ok(()) };
     let begin = format!("({word}:{}", frame.kind);
     if let Some(at) = body.find(&begin) {
         let behind = body.split_off(at);

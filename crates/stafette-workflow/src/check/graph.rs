@@ -53,9 +53,7 @@ impl<'a> Graph<'a> {
             names,
         };
         for (number, route) in workflow.routes.iter().enumerate() {
-            let Some(from) = graph.index(route.from.as_str()) else {
-                continue;
-            };
+            let Some(from) = graph.index(route.from.as_str()) else { continue };
             match graph.index(route.to.as_str()) {
                 Some(to) if to != from => {
                     graph.next[from].insert(to);
@@ -343,9 +341,7 @@ fn rounds(report: &mut Report<'_>, graph: &Graph<'_>, entry: usize) {
         }
         for (number, declared) in report.workflow.loops.iter().enumerate() {
             let members = members(graph, declared);
-            let Some(way) = members.iter().filter_map(|one| away[*one]).min() else {
-                continue;
-            };
+            let Some(way) = members.iter().filter_map(|one| away[*one]).min() else { continue };
             let round = members.len() as u64;
             let need = way + round * u64::from(declared.max_rounds.saturating_sub(1));
             if need > limit {

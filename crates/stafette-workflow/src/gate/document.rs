@@ -245,9 +245,7 @@ impl Routes {
                 below = title.to_lowercase();
                 routes.span.get_or_insert(block.span.clone());
             }
-            let Some((header, rows)) = block.table() else {
-                continue;
-            };
+            let Some((header, rows)) = block.table() else { continue };
             let first = header.first().map(|cell| cell.to_lowercase()).unwrap_or_default();
             let forbids = |text: &str| {
                 ["invalid", "anti-pattern", "denied", "forbidden"]

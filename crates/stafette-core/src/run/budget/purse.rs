@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{BudgetReached, Forecast};
 use crate::workflow::{AgentBudget, Budget};
-use crate::{Millis, Party, Time, Unknown, Usage, Usd};
+use crate::{Millis, Party, Time, Unknown, Usage, Usd, is_default};
 
 /// The budget of a run: limit, spending and reservations.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Purse {
     /// The amounts that the run may spend.
     pub limit: Budget,
@@ -43,7 +43,7 @@ pub struct Account {
     #[serde(default)]
     pub finished: u32,
     /// Those of them of whose usage nothing is known.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub unseen: u32,
     /// The total usage of all turns.
     pub spent: Usage,
@@ -65,7 +65,7 @@ pub struct Account {
     #[serde(default)]
     pub raised: u32,
     /// What was granted on top of its own budget.
-    #[serde(default, skip_serializing_if = "Grant::is_nothing")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub granted: Grant,
 }
 
@@ -74,16 +74,16 @@ pub struct Account {
 #[serde(default)]
 pub struct Grant {
     /// Money.
-    #[serde(skip_serializing_if = "Usd::is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub money: Usd,
     /// Tokens.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_default")]
     pub tokens: u64,
     /// Handoffs.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub handoffs: u32,
     /// Time.
-    #[serde(skip_serializing_if = "is_no_time")]
+    #[serde(skip_serializing_if = "is_default")]
     pub time: Millis,
 }
 
@@ -101,18 +101,6 @@ const DAYS: usize = 400;
 
 /// When a turn used less than expected, the estimate falls by the difference divided by this.
 const FALL: u64 = 4;
-
-fn is_zero(count: &u32) -> bool {
-    *count == 0
-}
-
-fn is_none(count: &u64) -> bool {
-    *count == 0
-}
-
-fn is_no_time(time: &Millis) -> bool {
-    time.0 == 0
-}
 
 impl Grant {
     /// True if it adds nothing.
@@ -301,23 +289,6 @@ impl Account {
 }
 
 impl Purse {
-    pub(in crate::run) fn new(
-        limit: Budget,
-        forecasts: Option<BTreeMap<String, Forecast>>,
-    ) -> Self {
-        let nothing = Usage::default();
-        Purse {
-            limit,
-            spent: nothing,
-            reserved: nothing,
-            handoffs: 0,
-            agents: BTreeMap::new(),
-            days: BTreeMap::new(),
-            reached: None,
-            forecasts,
-        }
-    }
-
     /// Returns the expected cost of each agent after this run: the earlier forecast, and the most
     /// that it has used here.
     pub fn learned(&self) -> BTreeMap<String, Forecast> {

@@ -20,7 +20,7 @@ const DISCUSSION: usize = 16 * 1024;
 const DECISIONS: usize = 32;
 
 /// The state of a council, during and after its discussion.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Council {
     /// The handoff that it decides on.
     pub handoff: HandoffId,
@@ -138,14 +138,10 @@ impl Council {
         Council {
             handoff: opened.handoff,
             topic: opened.topic.clone(),
-            sitting: BTreeMap::new(),
             limit: opened.turns,
-            positions: BTreeMap::new(),
-            discussion: VecDeque::new(),
             decisions,
             decided_by,
-            next_topic: None,
-            verdict: None,
+            ..Council::default()
         }
     }
 

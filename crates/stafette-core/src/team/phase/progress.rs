@@ -8,7 +8,7 @@ use crate::wire::phase::{Decision, Phase};
 use crate::{Fields, HandoffId, Party};
 
 /// The progress of a run in its phases.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Phases {
     /// The task id that requests and answers carry.
     pub task_id: String,
@@ -165,17 +165,6 @@ impl Saving {
 }
 
 impl Phases {
-    pub(super) fn new(task_id: String) -> Self {
-        Phases {
-            task_id,
-            place: 0,
-            parts: Vec::new(),
-            findings: None,
-            hops: Vec::new(),
-            given: Fields::new(),
-        }
-    }
-
     /// Records the effect on the part whose handoff `id` is closed.
     pub(in crate::team) fn closed(&mut self, id: HandoffId, closed: &PartClosed) {
         let Some(part) = self.part_mut(id) else { return };
