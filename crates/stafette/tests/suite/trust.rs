@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::mpsc::{Sender, channel};
 
 use serde_json::{Value, json};
 
@@ -556,25 +557,55 @@ fn message(push: &str) -> Value {
     })
 }
 
+/// Acknowledges every request to a service and passes its first line on, up to `END`.
+fn acknowledge(service: &TcpListener, told: &Sender<String>) {
+    for stream in service.incoming() {
+        let mut stream = stream.expect("a connection");
+        let mut line = String::new();
+        BufReader::new(&stream).read_line(&mut line).expect("a request");
+        // Who has ended meanwhile does not hear it.
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        let is_last = line == "END\n";
+        told.send(line).expect("the test goes on");
+        if is_last {
+            return;
+        }
+    }
+}
+
 #[test]
 fn b_20_a_push_goes_to_no_service_of_this_machine_that_the_project_does_not_name() {
     let service = TcpListener::bind("127.0.0.1:0").expect("a port");
-    service.set_nonblocking(true).expect("no waiting");
-    let url = format!("http://{}", service.local_addr().expect("an address"));
+    let address = service.local_addr().expect("an address");
+    let url = format!("http://{address}");
+    let (told, came) = channel();
+    std::thread::spawn(move || acknowledge(&service, &told));
     let world = World::workflow(ECHO);
     let web = Web::up(&world);
-    let refused = web.post("/a2a", &message(&format!("{url}/admin"))).json();
+    let refused = web.post("/a2a", &message(&format!("{url}/refused"))).json();
     let why = refused["error"]["message"].as_str().unwrap_or_default();
     assert!(why.contains("[server] push"), "{refused}");
-    assert_eq!(web.get("/v1/runs").ok(), json!([]), "what is refused begins nothing");
-    let came = service.accept().map(drop).map_err(|error| error.kind());
-    assert_eq!(came, Err(ErrorKind::WouldBlock), "nobody came");
 
     world.write("stafette.toml", &format!("{ECHO}[server]\npush = [\"{url}\"]\n"));
     world.run(&["trust", "--yes"]).ok();
-    let begun = web.post("/a2a", &message(&format!("{url}/admin"))).json();
+    let begun = web.post("/a2a", &message(&format!("{url}/allowed"))).json();
     assert!(begun["result"].is_object(), "{begun}");
-    until("the notification", || service.accept().ok());
+    let mut lines: Vec<String> = Vec::new();
+    let is_allowed = |line: &String| line.starts_with("POST /allowed ");
+    until_so("the notification", || {
+        lines.extend(came.try_iter());
+        lines.iter().any(is_allowed)
+    });
+    assert_eq!(web.get("/v1/runs").ok().as_array().map(Vec::len), Some(1), "only the second began");
+    // Nothing can come any more once the daemon has ended.
+    world.run(&["down"]).ok();
+    let mut end = TcpStream::connect(address).expect("the service");
+    end.write_all(b"END\n").expect("told");
+    until_so("all that came", || {
+        lines.extend(came.try_iter());
+        lines.pop_if(|line| line == "END\n").is_some()
+    });
+    assert!(lines.iter().all(is_allowed), "{lines:?}");
 }
 
 #[test]
