@@ -175,6 +175,45 @@ fn b_20_a_command_that_names_a_pipe_or_a_device_is_marked() {
 }
 
 #[test]
+fn b_20_a_command_whose_script_runs_further_files_is_marked() {
+    let workflow = ECHO.replace(r#"["sh", "-c", "true"]"#, r#"["sh", "x.sh"]"#);
+    let world = World::with(&workflow, &[("x.sh", "true"), ("y", "true"), ("sub/z", "true")]);
+    let is_marked = |script: &str| {
+        world.write("x.sh", script);
+        let listed = world.run(&["trust", "--list"]).ok().out;
+        let shown = shown(&listed, "agents.one.command");
+        assert!(shown.contains("x.sh  sha256 "), "{listed}");
+        shown.contains("! what its script runs further is not checked")
+    };
+    for script in [
+        ". ./y\n",
+        "source y\n",
+        "set -e\nsh y\n",
+        "./y\n",
+        "python3 y\n",
+        "cd sub && ./z\n",
+        "\"$TOOL\" --check\n",
+    ] {
+        assert!(is_marked(script), "{script}");
+    }
+    for script in ["cargo test --quiet\n", "cat y | wc -l\n", "./not-there\n", "# ./y\n"] {
+        assert!(!is_marked(script), "{script}");
+    }
+}
+
+#[test]
+fn b_20_a_file_that_becomes_a_pipe_is_not_what_was_trusted() {
+    let workflow = ECHO.replace(r#"["sh", "-c", "true"]"#, r#"["sh", "x.sh"]"#);
+    let world = World::with(&workflow, &[("x.sh", "true")]);
+    let script = world.project().join("x.sh");
+    fs::remove_file(&script).expect("removed");
+    assert!(Command::new("mkfifo").arg(&script).status().expect("mkfifo").success());
+    let said = world.run(&["run", "--detach", "x"]);
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("not trusted") && said.err.contains("x.sh"), "{said:?}");
+}
+
+#[test]
 fn b_20_what_an_agent_rewrites_does_not_run_before_it_is_trusted_again() {
     for worktrees in [false, true] {
         let world = World::new();
@@ -307,6 +346,14 @@ fn b_20_what_a_workflow_names_is_read_only_if_it_is_a_file() {
     let said = world.run(&["trust", "--yes"]);
     assert_eq!(said.code, 2, "{said:?}");
     assert!(said.err.contains("large cannot be checked"), "{said:?}");
+    // Nor are many that are each small enough.
+    world.write("stafette.toml", &ECHO.replace("\"-c\", \"true\"", r#""a", "b", "c", "d", "e""#));
+    for name in ["a", "b", "c", "d", "e"] {
+        let part = fs::File::create(world.project().join(name)).expect("a file");
+        part.set_len(60 << 20).expect("megabytes of nothing");
+    }
+    let said = world.run(&["trust", "--yes"]);
+    assert!(said.code == 2 && said.err.contains("cannot be checked"), "{said:?}");
 }
 
 /// A workflow that reaches out to one address in every way, and listens.
