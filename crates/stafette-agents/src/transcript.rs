@@ -8,13 +8,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use stafette_core::{TurnKey, Unknown, Usage};
 use tokio::time::{Instant, sleep};
@@ -123,7 +122,7 @@ impl Transcript {
         let mut meter = Meter::after(std::mem::take(&mut ledger.items));
         let (mut left, mut missed) = (READ, false);
         for path in self.found(id) {
-            let Ok(mut file) = open(&path) else {
+            let Ok(mut file) = stafette_disk::open_itself(&path) else {
                 missed = true;
                 continue;
             };
@@ -216,17 +215,6 @@ fn fits(pattern: &str, name: &OsStr) -> bool {
         name = &name[at + part.len()..];
     }
     name.ends_with(last)
-}
-
-/// Opens a regular file. What an agent puts in its place is not followed, and holds nothing up.
-fn open(path: &Path) -> io::Result<File> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits();
-    let flags = i32::try_from(flags).unwrap_or_default();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
-    }
 }
 
 /// Reads the whole lines that were added to a file. Returns false if some cannot be known: it is

@@ -31,6 +31,9 @@ const READERS: [&str; 15] = [
     "php", "lua", "deno",
 ];
 
+/// Programs that read a script of a shell.
+const SHELLS: [&str; 9] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "fish", ".", "source"];
+
 /// Words of bun and deno that say what to do, and name no file. A script is named only after the first
 /// three.
 const SUBCOMMANDS: [&str; 38] = [
@@ -137,6 +140,8 @@ pub struct Mentions {
     is_adrift: bool,
     /// True while the arguments are names that the program looks up.
     looks_up: bool,
+    /// True while a word is the script of a shell.
+    is_script: bool,
 }
 
 /// A word of a command that may name a file.
@@ -152,6 +157,8 @@ pub struct Mention {
     pub computed: bool,
     /// True if it can also be the name of a folder, or of a file without its ending.
     pub looked_up: bool,
+    /// True if it is the script of a shell, unless its first line names another program.
+    pub is_script: bool,
 }
 
 /// What a command does with a file that it names.
@@ -171,8 +178,25 @@ pub fn mentions(command: &[String]) -> Mentions {
     let words: Vec<Word> = command.iter().map(|text| Word::plain(text)).collect();
     found.read(&words, &mut vec![String::new()], None, DEPTH);
     let mut seen = std::collections::HashSet::new();
-    found.files.retain(|file| seen.insert((file.path.clone(), file.role == Role::Looks)));
     found
+        .files
+        .retain(|file| seen.insert((file.path.clone(), file.role == Role::Looks, file.is_script)));
+    found
+}
+
+/// Reads what a file runs in its turn; `None` if that is no text of a shell. `is_script` says that a
+/// shell runs it where its first line names no program.
+pub fn script(content: &[u8], is_script: bool) -> Option<Mentions> {
+    let text = String::from_utf8_lossy(content);
+    let is_one = match text.strip_prefix("#!").and_then(|text| text.lines().next()) {
+        Some(line) => line.split_whitespace().any(is_shell),
+        None => is_script && !content.contains(&0),
+    };
+    is_one.then(|| {
+        let mut found = Mentions::default();
+        found.text(&text, &[String::new()], DEPTH);
+        found
+    })
 }
 
 /// Lists the files whose contents are part of a command: what it runs, and what it is given itself.
@@ -204,7 +228,7 @@ impl Mentions {
         depth: usize,
     ) {
         let outer = piped.is_none();
-        self.looks_up = false;
+        (self.looks_up, self.is_script) = (false, false);
         let leads = |word: &&Word| (!outer && word.is_keyword()) || word.assignment().is_some();
         let (lead, words) = words.split_at(words.iter().take_while(leads).count());
         for (variable, value) in lead.iter().filter_map(Word::assignment) {
@@ -219,6 +243,7 @@ impl Mentions {
         let name = program.text.rsplit('/').next().unwrap_or_default().to_owned();
         // A bare name is looked for on the path, not in the project.
         if program.text.contains('/') {
+            self.is_script = true;
             self.add(&program.text, folders, Role::Runs, outer, program.computed);
         }
         let role = match name.as_str() {
@@ -254,8 +279,12 @@ impl Mentions {
         self.runs_computed |=
             is_hidden(program) || role == Role::Runs && arguments.iter().any(is_hidden);
         let mut no_more_options = false;
+        let mut is_script = is_shell(&name) || piped == Some(true);
         for word in arguments {
-            self.looks_up = looks_up;
+            (self.looks_up, self.is_script) = (looks_up, is_script);
+            // What follows an option can be its value.
+            is_script &= word.text.starts_with('-') || before.starts_with('-');
+            is_script |= is_shell(&word.text);
             if no_more_options && role == Role::Runs {
                 // A name of a file can begin like an option.
                 self.add(&word.text, &folders, role, outer, word.computed);
@@ -385,8 +414,16 @@ impl Mentions {
             let looked_up = self.looks_up && role == Role::Runs;
             let is_here = path.split('/').all(|name| matches!(name, "" | "."));
             self.runs_computed |= looked_up && is_here && !path.starts_with('/');
+            let is_script = self.is_script && role == Role::Runs;
             let paths = folders.iter().map(|folder| within(folder, path));
-            self.files.extend(paths.map(|path| Mention { path, role, outer, computed, looked_up }));
+            self.files.extend(paths.map(|path| Mention {
+                path,
+                role,
+                outer,
+                computed,
+                looked_up,
+                is_script,
+            }));
         }
     }
 
@@ -419,6 +456,10 @@ pub fn imports(command: &[String]) -> bool {
 
 fn is_runner(program: &str) -> bool {
     RUNNERS.contains(&program.rsplit('/').next().unwrap_or_default())
+}
+
+fn is_shell(program: &str) -> bool {
+    SHELLS.contains(&program.rsplit('/').next().unwrap_or_default())
 }
 
 /// Adds the folder that the first argument leads to, from each that was there before.

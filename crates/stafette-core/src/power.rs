@@ -80,6 +80,8 @@ pub enum Danger {
     Imports,
     /// The file is a pipe or a device, whose content is not checked.
     Irregular,
+    /// A script that it runs has others run, which are not checked.
+    Further,
 }
 
 impl fmt::Display for Danger {
@@ -95,6 +97,7 @@ impl fmt::Display for Danger {
             Danger::Computed => f.write_str("the file that it runs cannot be told, or checked"),
             Danger::Imports => f.write_str("what its code imports is not checked"),
             Danger::Irregular => f.write_str("a file of it is a pipe or a device, and not checked"),
+            Danger::Further => f.write_str("what its script runs further is not checked"),
             Danger::Endless => f.write_str("no limit on what all of these runs spend together"),
             Danger::Printed => f.write_str("text that an agent merely prints moves work"),
         }

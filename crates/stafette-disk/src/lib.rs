@@ -2,7 +2,8 @@
 //!
 //! The mode of a new file is set by the call that makes it, so that it does not depend on the
 //! umask. A file that somebody else named may be a device, a pipe or endless: it is read only if it
-//! is a regular file, and never further than its limit.
+//! is a regular file, and never further than its limit. Nor is a link followed where somebody else
+//! can put one.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result, Write};
@@ -32,13 +33,15 @@ pub fn folder_of(file: &Path) -> Result<()> {
 /// waited for.
 pub fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.mode(0o600).custom_flags(at_once());
+    options.mode(0o600).custom_flags(bits(AT_ONCE));
     options
 }
 
-/// The flag to open a pipe, which may be in the place of a file, without waiting for its other end.
-fn at_once() -> i32 {
-    i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default()
+/// Opens a pipe, which may be in the place of a file, without waiting for its other end.
+const AT_ONCE: OFlags = OFlags::NONBLOCK;
+
+fn bits(flags: OFlags) -> i32 {
+    i32::try_from(flags.bits()).unwrap_or_default()
 }
 
 /// Writes a file that only its user can read.
@@ -65,12 +68,26 @@ pub fn replace(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
 /// # Errors
 /// When the file cannot be opened, is longer, or is a folder, a device or a pipe.
 pub fn open(path: &Path, limit: u64) -> Result<File> {
-    let file = OpenOptions::new().read(true).custom_flags(at_once()).open(path)?;
-    let about = file.metadata()?;
-    match about.is_file() {
-        false => Err(Error::new(ErrorKind::InvalidInput, "it is not a regular file")),
-        true if about.len() > limit => Err(too_long(limit)),
+    let file = regular(path, AT_ONCE)?;
+    match file.metadata()?.len() > limit {
+        true => Err(too_long(limit)),
+        false => Ok(file),
+    }
+}
+
+/// Opens a regular file of any length, which has to lie at `path` itself.
+///
+/// # Errors
+/// When the file cannot be opened, or is a link, a folder, a device or a pipe.
+pub fn open_itself(path: &Path) -> Result<File> {
+    regular(path, AT_ONCE | OFlags::NOFOLLOW)
+}
+
+fn regular(path: &Path, flags: OFlags) -> Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(bits(flags)).open(path)?;
+    match file.metadata()?.is_file() {
         true => Ok(file),
+        false => Err(Error::new(ErrorKind::InvalidInput, "it is not a regular file")),
     }
 }
 
@@ -179,5 +196,12 @@ mod tests {
             assert!(hash(path, limit).is_err(), "{}", path.display());
         }
         assert!(write(&pipe, "x").is_err(), "nobody waits for a reader");
+        let to_file = home.path().join("to-file");
+        std::os::unix::fs::symlink(&file, &to_file).expect("a link");
+        assert_eq!(read_text(&to_file, 10).expect("read"), "0123456789");
+        for path in [to_file.as_path(), &link, &pipe, home.path()] {
+            assert!(open_itself(path).is_err(), "{}", path.display());
+        }
+        assert!(open_itself(&file).is_ok());
     }
 }

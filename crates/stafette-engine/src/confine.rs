@@ -207,7 +207,8 @@ fn interpreter(program: &Path, home: &Path) -> Vec<PathBuf> {
 /// The interpreter that the first line of a script names, by its path or for `env` to find.
 fn named_first(program: &Path) -> Option<PathBuf> {
     let mut line = Vec::new();
-    let file = std::fs::File::open(program).ok()?;
+    // It can be a file of the project.
+    let file = stafette_disk::open(program, u64::MAX).ok()?;
     BufReader::new(file.take(FIRST_LINE)).read_until(b'\n', &mut line).ok()?;
     let line = String::from_utf8(line).ok()?;
     let mut words = line.strip_prefix("#!")?.split_whitespace();

@@ -81,7 +81,7 @@ pub use stafette_store::{Entry, HandoffRow, Stored};
 pub use stafette_workspace::changes::{FileDiff, Hunk, Left, Line, Report};
 pub use stafette_workspace::{
     ChangeError, Changes, GitError, Provenance, Renewal, RenewalError, Repository, Stage,
-    git_command, provenance, provenance_now,
+    provenance, provenance_now, run_git,
 };
 pub use terminals::{
     BadSize, InputError, Piece, Recording, RecordingError, RecordingLines, ResizeError, Snapshot,

@@ -1,7 +1,7 @@
 //! The team's own program: kept running, and replaced when the team has changed it.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -29,6 +29,9 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// The size of the end of the program's output that is reported, in bytes.
 const LAST_WORDS: usize = 2000;
+
+/// The most of a log that is read for it, in bytes.
+const MOST_READ: u64 = 1 << 20;
 
 /// The running program. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -98,9 +101,17 @@ fn note(home: &Path, child: &Child) -> io::Result<()> {
 /// Returns the program's output after the first `before` bytes of its log, shortened to a useful
 /// size, without its secrets.
 fn last_words(log: &Path, before: u64, redactor: &Redactor) -> String {
-    let text = fs::read(log).unwrap_or_default();
-    let start = usize::try_from(before).unwrap_or(text.len()).min(text.len());
-    let text = redactor.bytes(&text[start..]);
+    let read = || {
+        let mut log = fs::File::open(log)?;
+        // A secret that begins before is cut off with what is shown.
+        let begin = log.metadata()?.len().saturating_sub(MOST_READ).max(before);
+        log.seek(SeekFrom::Start(begin))?;
+        let mut text = Vec::new();
+        log.take(MOST_READ).read_to_end(&mut text)?;
+        io::Result::Ok(text)
+    };
+    let text = read().unwrap_or_default();
+    let text = redactor.bytes(&text);
     let start = text.len().saturating_sub(LAST_WORDS);
     match String::from_utf8_lossy(&text[start..]).trim() {
         "" => String::new(),

@@ -1,10 +1,17 @@
 //! Bubblewrap: a program that builds a restricted view of the file system for another one.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::view::{self, Step};
 use crate::{Pin, Policy};
+
+/// The time limit for a command that does nothing, and the pause between two looks at it.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Returns the path of bubblewrap, if it is installed and works here.
 pub fn find_bubblewrap() -> Option<PathBuf> {
@@ -13,10 +20,25 @@ pub fn find_bubblewrap() -> Option<PathBuf> {
         .map(|folder| folder.join("bwrap"))
         .find(|program| program.is_file())?;
     // It needs namespaces, which some systems deny to their users.
-    let mut probe = std::process::Command::new(&program);
+    let mut probe = Command::new(&program);
     probe.args(["--ro-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "true"]);
-    probe.stdin(std::process::Stdio::null());
-    probe.output().is_ok_and(|output| output.status.success()).then_some(program)
+    finish(&mut probe).is_ok_and(|status| status.success()).then_some(program)
+}
+
+/// Runs a command that does nothing. One that does not end would hold up every agent: it is ended.
+pub(crate) fn finish(command: &mut Command) -> io::Result<ExitStatus> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    let begin = Instant::now();
+    while begin.elapsed() < PATIENCE {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        std::thread::sleep(PAUSE);
+    }
+    child.kill()?;
+    child.wait()?;
+    Err(io::Error::new(io::ErrorKind::TimedOut, "it did not end"))
 }
 
 /// Returns the arguments with which only what the policy grants is visible, and the pins stay in their

@@ -158,9 +158,9 @@ pub fn try_out(launcher: &[OsString], scratch: &Path) -> Result<Report, SandboxE
     let prepared = prepared.ok_or_else(missing)?;
     let (program, rest) = prepared.prefix.split_first().ok_or_else(missing)?;
     let mut command = Command::new(program);
-    command.args(rest).arg("true").current_dir(&tree).stdin(std::process::Stdio::null());
-    let done = command.output();
-    done.map_err(|source| SandboxError::Command { program: program.clone(), source })?;
+    command.args(rest).arg("true").current_dir(&tree);
+    bubblewrap::finish(&mut command)
+        .map_err(|source| SandboxError::Command { program: program.clone(), source })?;
     prepared.report().ok_or_else(|| failed(std::io::Error::other("the launcher said nothing")))
 }
 

@@ -16,6 +16,7 @@ mod shape;
 mod shapes;
 mod spelt;
 mod stream;
+mod values;
 
 use std::borrow::Cow;
 use std::fmt;

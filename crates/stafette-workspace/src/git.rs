@@ -8,8 +8,10 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -82,6 +84,10 @@ const SETTINGS: [&str; 21] = [
 const USERS_SETTINGS: [&str; 3] =
     ["safe.bareRepository=explicit", "core.hooksPath=/dev/null", "core.fsmonitor=false"];
 
+/// The commands of the user's own git that may ask for a password. None starts others of git that read
+/// files of the work tree.
+const ASKING: [&str; 2] = ["commit", "push"];
+
 /// Variables for every command. Objects that are missing are not fetched: older versions of git do
 /// not know the first of them, and no protocol is allowed to any.
 const VARIABLES: [(&str, &str); 9] = [
@@ -98,12 +104,36 @@ const VARIABLES: [(&str, &str); 9] = [
 
 /// Prepares a call of git, as every one of ours is: it fetches nothing and starts no program that a
 /// repository's settings name, but for the filters of files that the call itself reads or writes.
-pub fn command() -> std::process::Command {
+fn command() -> std::process::Command {
     let mut command = std::process::Command::new("git");
     command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
     command.envs(VARIABLES);
-    command.stdin(Stdio::null());
     command
+}
+
+/// Runs git in a folder whose repository it finds itself, or which the git told it that started this
+/// process as a hook. Returns its output.
+///
+/// # Errors
+/// When git does not start, fails, takes too long, or waits for a pipe.
+pub async fn run_git<A: AsRef<OsStr>>(
+    folder: &Path,
+    arguments: impl IntoIterator<Item = A>,
+) -> Result<Vec<u8>, GitError> {
+    let git = Git::new(folder, arguments);
+    let mut process = command();
+    process.args(&git.arguments).current_dir(folder);
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let (mut places, tree) = match Place::find(&folder) {
+        Ok(Some((place, _))) => (vec![place.own, place.common], place.tree),
+        _ => (folder.ancestors().map(|outer| outer.join(".git")).collect(), None),
+    };
+    let told = ["GIT_DIR", "GIT_INDEX_FILE"].into_iter().filter_map(std::env::var_os);
+    places.extend(told.map(|path| folder.join(path)));
+    let places = pipe::Places { git: places, tree: tree.unwrap_or(folder) };
+    let (line, stdin) = (git.line(), Some(Stdio::null()));
+    // Who interrupts this process interrupts it too.
+    Watched { process, line, places, stdin, input: Vec::new(), is_apart: false }.output().await
 }
 
 /// A git command failed.
@@ -217,9 +247,31 @@ impl Repository {
         Ok(found.map(|(place, inner)| Repository { place, inner }))
     }
 
-    /// Prepares a program that may start git, at the top of the repository.
-    #[must_use]
-    pub fn command(&self, program: &str) -> std::process::Command {
+    /// Runs git, or a program that starts it, at the top of the repository, and returns what it prints. One
+    /// that signs or connects can ask the person at the terminal.
+    ///
+    /// # Errors
+    /// When it does not start, fails, takes too long, or waits for a pipe.
+    pub async fn run<A: AsRef<OsStr>>(
+        &self,
+        program: &str,
+        arguments: &[A],
+        input: &[u8],
+    ) -> Result<Vec<u8>, GitError> {
+        let mut process = self.command(program);
+        process.args(arguments);
+        let first =
+            arguments.first().map(|word| word.as_ref().to_string_lossy()).unwrap_or_default();
+        let line = format!("{program} {first}");
+        let Place { tree, own, common } = self.place.clone();
+        let tree = tree.unwrap_or_else(|| own.clone());
+        let places = pipe::Places { git: vec![own, common], tree };
+        let is_apart = program == "git" && !ASKING.contains(&&*first);
+        let input = input.to_vec();
+        Watched { process, line, places, stdin: None, input, is_apart }.output().await
+    }
+
+    fn command(&self, program: &str) -> std::process::Command {
         let mut command = std::process::Command::new(program);
         for name in MISLEADING {
             command.env_remove(name);
@@ -234,7 +286,6 @@ impl Repository {
             command.env(format!("GIT_CONFIG_VALUE_{at}"), value);
         }
         command.env("GIT_CONFIG_COUNT", USERS_SETTINGS.len().to_string());
-        command.stdin(Stdio::null());
         command
     }
 }
@@ -402,56 +453,10 @@ impl Git {
 
     /// Returns its output, or the reason why it failed.
     pub(crate) async fn bytes(mut self) -> Result<Vec<u8>, GitError> {
-        let mut command = Command::from(self.process());
-        command.stdin(self.file.take().map_or_else(Stdio::piped, Stdio::from));
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.process_group(0).kill_on_drop(true);
-        let mut child = command.spawn().map_err(|source| self.not_started(source))?;
-        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        let stdin = child.stdin.take();
+        let (process, line, places) = (self.process(), self.line(), self.places());
+        let stdin = self.file.take().map(Stdio::from);
         let input = std::mem::take(&mut self.input);
-        let work = async move {
-            let feed = async move {
-                if let Some(mut stdin) = stdin {
-                    // A command that does not read its input reports its own error.
-                    let _ = stdin.write_all(&input).await;
-                }
-            };
-            tokio::join!(child.wait_with_output(), feed).0
-        };
-        let output = tokio::select! {
-            output = work => Ok(output),
-            error = self.is_stuck() => Err(error),
-        };
-        let output = match output {
-            Ok(output) => output,
-            Err(error) => {
-                // Its filters are separate processes and would keep running.
-                if let Some(group) = group {
-                    let _ = kill_process_group(group, Signal::KILL);
-                }
-                return Err(error);
-            }
-        };
-        self.result(output)
-    }
-
-    /// Waits until a command takes too long, or has taken a while and meets a pipe, which it would wait
-    /// for all the time. Agents can put one in the place of a file at any moment.
-    async fn is_stuck(&self) -> GitError {
-        let begin = Instant::now();
-        let mut pause = FIRST_LOOK;
-        while begin.elapsed() + pause < PATIENCE {
-            tokio::time::sleep(pause).await;
-            pause *= 2;
-            let places = self.places();
-            let found = tokio::task::spawn_blocking(move || pipe::find(&places)).await;
-            if let Ok(Some(path)) = found {
-                return GitError::Waits { command: self.line(), path };
-            }
-        }
-        tokio::time::sleep(PATIENCE.saturating_sub(begin.elapsed())).await;
-        GitError::Slow { command: self.line(), after: PATIENCE }
+        Watched { process, line, places, stdin, input, is_apart: true }.output().await
     }
 
     /// Returns where this command reads files of a repository.
@@ -467,19 +472,6 @@ impl Git {
             git.push(tree.join(".git"));
         }
         pipe::Places { git, tree }
-    }
-
-    fn not_started(&self, source: io::Error) -> GitError {
-        GitError::NotStarted { command: self.line(), source }
-    }
-
-    fn result(&self, output: io::Result<Output>) -> Result<Vec<u8>, GitError> {
-        let output = output.map_err(|source| self.not_started(source))?;
-        if output.status.success() {
-            return Ok(output.stdout);
-        }
-        let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        Err(GitError::Failed { command: self.line(), status: output.status, stderr })
     }
 
     /// Returns its output as one text.
@@ -507,4 +499,78 @@ impl Git {
     pub(crate) async fn run(self) -> Result<(), GitError> {
         self.bytes().await.map(drop)
     }
+}
+
+/// A program that reads a repository, and is ended where it would not end.
+struct Watched {
+    process: std::process::Command,
+    /// The command line for messages.
+    line: String,
+    places: pipe::Places,
+    /// The standard input; `None` for `input`.
+    stdin: Option<Stdio>,
+    input: Vec<u8>,
+    /// True if it gets a process group of its own, and so cannot ask the person at the terminal.
+    is_apart: bool,
+}
+
+impl Watched {
+    /// Returns its output, or the reason why it failed.
+    async fn output(mut self) -> Result<Vec<u8>, GitError> {
+        if self.is_apart {
+            self.process.process_group(0);
+        }
+        let mut command = Command::from(self.process);
+        command.stdin(self.stdin.unwrap_or_else(Stdio::piped)).kill_on_drop(true);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let line = self.line;
+        let not_started = |source| GitError::NotStarted { command: line.clone(), source };
+        let mut child = command.spawn().map_err(not_started)?;
+        let id = child.id().filter(|_| self.is_apart);
+        let group = id.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let stdin = child.stdin.take();
+        let work = async move {
+            let feed = async move {
+                if let Some(mut stdin) = stdin {
+                    // A command that does not read its input reports its own error.
+                    let _ = stdin.write_all(&self.input).await;
+                }
+            };
+            tokio::join!(child.wait_with_output(), feed).0
+        };
+        let output = tokio::select! {
+            output = work => output.map_err(not_started)?,
+            error = is_stuck(&line, self.places) => {
+                // Its filters are separate processes and would keep running.
+                if let Some(group) = group {
+                    let _ = kill_process_group(group, Signal::KILL);
+                }
+                return Err(error);
+            }
+        };
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Err(GitError::Failed { command: line, status: output.status, stderr })
+    }
+}
+
+/// Waits until a command takes too long, or has taken a while and meets a pipe, which it would wait
+/// for all the time. Agents can put one in the place of a file at any moment.
+async fn is_stuck(line: &str, places: pipe::Places) -> GitError {
+    let places = Arc::new(places);
+    let begin = Instant::now();
+    let mut pause = FIRST_LOOK;
+    while begin.elapsed() + pause < PATIENCE {
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+        let places = places.clone();
+        let found = tokio::task::spawn_blocking(move || pipe::find(&places)).await;
+        if let Ok(Some(path)) = found {
+            return GitError::Waits { command: line.to_owned(), path };
+        }
+    }
+    tokio::time::sleep(PATIENCE.saturating_sub(begin.elapsed())).await;
+    GitError::Slow { command: line.to_owned(), after: PATIENCE }
 }

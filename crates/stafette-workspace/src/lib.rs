@@ -16,7 +16,7 @@ mod renewal;
 pub mod worktree;
 
 pub use changes::{ChangeError, Changes};
-pub use git::{GitError, Repository, command as git_command};
+pub use git::{GitError, Repository, run_git};
 pub use provenance::{Provenance, provenance, provenance_now};
 pub use renewal::{Renewal, RenewalError, Renewals, Stage};
 pub use worktree::{Base, Revision, Worktree, WorktreeError, Worktrees};

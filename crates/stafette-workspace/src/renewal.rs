@@ -5,7 +5,7 @@
 //! program has proved that it runs; a note that is found later means that it has not.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
@@ -22,6 +22,9 @@ use crate::{ChangeError, Changes};
 
 /// The number of changes, the newest ones, on which the program is known to run.
 const REMEMBERED: usize = 256;
+
+/// The largest program, in bytes.
+const LARGEST: u64 = 4 << 30;
 
 /// Replaces a program with new code, and restores the old one on failure.
 #[derive(Clone, Debug)]
@@ -301,13 +304,19 @@ impl Renewals {
     }
 }
 
-/// Replaces `to` by a copy of `from`, atomically, even if it is running.
+/// Replaces `to` by a copy of `from`, atomically, even if it is running. The program lies where agents
+/// write, and may have become anything.
 fn put(from: &Path, to: &Path) -> io::Result<()> {
+    let from = stafette_disk::open_itself(from)?;
+    let about = from.metadata()?;
+    if about.len() > LARGEST {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 4 GiB"));
+    }
     let folder = to.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let copy = tempfile::NamedTempFile::new_in(folder)?;
-    io::copy(&mut File::open(from)?, &mut copy.as_file())?;
-    copy.as_file().set_permissions(fs::metadata(from)?.permissions())?;
+    io::copy(&mut from.take(LARGEST), &mut copy.as_file())?;
+    copy.as_file().set_permissions(about.permissions())?;
     copy.as_file().sync_all()?;
     crash::point();
     copy.persist(to)?;

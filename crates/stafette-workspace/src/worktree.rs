@@ -47,6 +47,9 @@ const HEAD_BYTES: u64 = 4 * 1024;
 /// The most that is read of a worktree's own settings, in bytes.
 const CONFIG_BYTES: u64 = 1024 * 1024;
 
+/// The most that is read of a record of a worktree, in bytes.
+const NOTE_BYTES: u64 = 4 * 1024 * 1024;
+
 /// The levels of folders in which links and pipes are looked for: git's own are fewer.
 const LEVELS: usize = 32;
 
@@ -542,7 +545,8 @@ impl Worktrees {
 
     fn note(&self, run: RunId, agent: &AgentName) -> Option<Note> {
         // An unreadable record counts as none: the folder is then adopted as it is.
-        serde_json::from_slice(&std::fs::read(self.note_path(run, agent)).ok()?).ok()
+        let text = stafette_disk::read(&self.note_path(run, agent), NOTE_BYTES).ok()?;
+        serde_json::from_slice(&text).ok()
     }
 
     /// Records a worktree, with the settings that git has made for it. A file for them is made in

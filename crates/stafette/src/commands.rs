@@ -64,6 +64,10 @@ use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::project::{Project, WORKFLOW};
 
+/// What to do where git, or a program that starts it, had to be ended.
+const STUCK: &str = "remove the pipe or the device that it names; without one, type what was run by hand to see \
+                     what it waits for";
+
 /// The options and state that every command gets.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {

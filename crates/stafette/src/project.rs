@@ -140,7 +140,12 @@ impl Project {
 
 /// True if a folder lies in a git repository.
 pub(crate) fn is_repository(folder: &Path) -> bool {
-    folder.ancestors().any(|folder| folder.join(".git").exists())
+    repository(folder).is_some()
+}
+
+/// The top of the git repository that a folder lies in.
+pub(crate) fn repository(folder: &Path) -> Option<&Path> {
+    folder.ancestors().find(|folder| folder.join(".git").exists())
 }
 
 /// The hash of a workflow that a run keeps, with its scripts.

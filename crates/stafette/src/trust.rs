@@ -4,6 +4,7 @@
 //! the files that its commands name, and its powers, so that the next look shows what changed.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use serde_json::Value;
 use stafette_agents::profile::Profile;
 use stafette_agents::scripted::{Script, Step};
 use stafette_core::Workflow;
-use stafette_core::command;
+use stafette_core::command::{self, Mention, Role};
 use stafette_core::hex;
 use stafette_core::power::{self, Danger, Kind, Power};
 use stafette_core::workflow::Agent;
@@ -27,6 +28,9 @@ const LARGEST: u64 = 64 << 20;
 
 /// The maximum number of files in a folder that a command runs from.
 const MOST_LOOKED_UP: usize = 512;
+
+/// The most that is read of a script for what it runs further, in bytes.
+const SCRIPT: u64 = 1 << 20;
 
 /// The largest total of the files that commands name, in bytes.
 const TOTAL: u64 = 256 << 20;
@@ -161,7 +165,7 @@ pub(crate) fn files(
     folder: &Path,
 ) -> Result<BTreeMap<String, String>, Failure> {
     let named = Finder::new(project, workflow, folder).files(command)?;
-    Ok(named.iter().filter_map(Named::entry).collect())
+    Ok(named.iter().map(Named::entry).collect())
 }
 
 /// Trusts the workflow as it was shown: what has changed since is not trusted.
@@ -253,7 +257,8 @@ pub(crate) fn inspect(
         if std::mem::take(&mut found.is_over) {
             mark(&mut power, Danger::Computed);
         }
-        inspected.files.extend(files.iter().filter_map(Named::entry));
+        found.mark_scripts(&mut power);
+        inspected.files.extend(files.iter().map(Named::entry));
         inspected.powers.push(Shown { power, files });
     }
     for (name, agent) in &workflow.agents {
@@ -269,9 +274,10 @@ pub(crate) fn inspect(
         for step in script.turns.iter().flat_map(|turn| &turn.steps) {
             let Step::Run { command, .. } = step else { continue };
             let words = ["sh", "-c", command].map(str::to_owned).to_vec();
-            let power = Power::command(format!("agents.{name}.script"), words);
+            let mut power = Power::command(format!("agents.{name}.script"), words);
             let files = found.files(&power.command)?;
-            inspected.scripted.extend(files.iter().filter_map(Named::entry));
+            found.mark_scripts(&mut power);
+            inspected.scripted.extend(files.iter().map(Named::entry));
             inspected.powers.push(Shown { power, files });
         }
     }
@@ -280,8 +286,10 @@ pub(crate) fn inspect(
 }
 
 impl Named {
-    fn entry(&self) -> Option<(String, String)> {
-        Some((self.path.clone(), self.sha256.clone()?))
+    /// What is trusted of it. What is no regular file any more is another one.
+    fn entry(&self) -> (String, String) {
+        let content = self.sha256.clone().unwrap_or_else(|| "not a regular file".to_owned());
+        (self.path.clone(), content)
     }
 }
 
@@ -334,13 +342,39 @@ impl<'a> Finder<'a> {
         Ok(files)
     }
 
-    /// Reads a file by the path that the workflow has for it; `None` for what is no file of the project.
-    fn named(&mut self, word: &String) -> Result<Option<Named>, Failure> {
+    /// The path of a file of the project that a command names; `None` for what is none.
+    fn found(&self, word: &String) -> Option<PathBuf> {
         let path = self.folder.join(word);
         let ours = Path::new(word).is_relative() || path.starts_with(&self.project.root);
-        if !ours || self.own == Some(word) || !path.exists() || path.is_dir() {
-            return Ok(None);
+        (ours && self.own != Some(word) && path.exists() && !path.is_dir()).then_some(path)
+    }
+
+    /// Marks a command with a script that runs further files, or what cannot be told.
+    fn mark_scripts(&self, power: &mut Power) {
+        let is_run = |file: &Mention| file.role == Role::Runs && !file.computed;
+        let runs_further = |file: &Mention| {
+            let read = stafette_disk::open(&self.found(&file.path)?, u64::MAX).and_then(|file| {
+                let mut text = Vec::new();
+                file.take(SCRIPT).read_to_end(&mut text).map(|_| text)
+            });
+            let text = read.ok()?;
+            let script = command::script(&text, file.is_script)?;
+            let mut further = script.files.iter().filter(|file| is_run(file));
+            Some(
+                script.runs_computed
+                    || text.len() as u64 == SCRIPT
+                    || further.any(|file| self.found(&file.path).is_some()),
+            )
+        };
+        let files = command::mentions(&power.command).files;
+        if files.iter().filter(|file| is_run(file)).any(|file| runs_further(file) == Some(true)) {
+            mark(power, Danger::Further);
         }
+    }
+
+    /// Reads a file by the path that the workflow has for it; `None` for what is no file of the project.
+    fn named(&mut self, word: &String) -> Result<Option<Named>, Failure> {
+        let Some(path) = self.found(word) else { return Ok(None) };
         let sha256 = match stafette_disk::is_regular(&path) {
             true => Some(self.hash(&path)?),
             false => None,

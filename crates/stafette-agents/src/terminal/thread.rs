@@ -4,7 +4,7 @@
 //! are data of their profile.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -203,16 +203,40 @@ fn gather(
     Ok(())
 }
 
+/// Reads the first line of a session file. An agent writes there: what it puts in its place is not
+/// followed, and holds nothing up.
 fn first_line(path: &Path) -> Option<Value> {
     let mut line = Vec::new();
-    let file = BufReader::new(File::open(path).ok()?);
+    let file = BufReader::new(stafette_disk::open_itself(path).ok()?);
     io::Read::take(file, LINE).read_until(b'\n', &mut line).ok()?;
     serde_json::from_slice(&line).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    #[test]
+    fn b_20_a_session_file_is_read_only_if_it_is_a_file_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("session"), "{\"id\": 1}\nmore").unwrap();
+        assert_eq!(first_line(&at("session")).unwrap()["id"], 1);
+        symlink(at("session"), at("link")).unwrap();
+        symlink("/dev/zero", at("endless")).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap();
+        assert!(made.success());
+        for name in ["link", "endless", "pipe"] {
+            assert_eq!(first_line(&at(name)), None, "{name}");
+        }
+        // Its first line has no end.
+        let endless = File::create(at("long")).unwrap();
+        endless.set_len(1 << 40).unwrap();
+        assert_eq!(first_line(&at("long")), None);
+    }
 
     #[test]
     fn s1_15_a_note_is_new_though_the_clock_of_files_lags_by_a_tick() {

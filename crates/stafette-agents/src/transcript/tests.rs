@@ -1,5 +1,6 @@
 use std::cell::Cell;
 use std::fmt::Write as _;
+use std::fs::OpenOptions;
 use std::os::unix::fs::symlink;
 
 use serde_json::json;

@@ -236,6 +236,46 @@ fn b_20_every_path_in_code_for_an_interpreter_counts() {
 }
 
 #[test]
+fn b_20_a_script_is_read_for_what_it_runs_further() {
+    let further = |text: &str, is_script| -> Option<Vec<String>> {
+        let files = script(text.as_bytes(), is_script)?.files.into_iter();
+        Some(files.filter(|file| file.role == Role::Runs).map(|file| file.path).collect())
+    };
+    for text in [". ./y", "source ./y", "sh ./y", "./y", "#!/bin/sh\ntrue && ./y\n", "x=$(./y)"] {
+        assert_eq!(further(text, true), Some(vec!["./y".to_owned()]), "{text}");
+    }
+    for text in ["cat ./y", "test -e ./y || exit 1", "# ./y", "cargo test"] {
+        assert_eq!(further(text, true), Some(Vec::new()), "{text}");
+    }
+    assert_eq!(further("#!/usr/bin/env bash\n./y", false), Some(vec!["./y".to_owned()]));
+    for text in ["./y", "#!/usr/bin/env python3\n./y"] {
+        assert_eq!(further(text, false), None, "{text}");
+    }
+    assert_eq!(further("\x7fELF\0./y", true), None);
+    assert!(script(b"\"$TOOL\" x", true).is_some_and(|found| found.runs_computed));
+
+    let is_script = |words: &[&str], path: &str| {
+        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        mentions(&words).files.iter().any(|file| file.path == path && file.is_script)
+    };
+    for words in [
+        &["./x.sh"][..],
+        &["sh", "./x.sh", "./data"],
+        &["timeout", "5", "sh", "-e", "./x.sh"],
+        &["bash", "-o", "pipefail", "./x.sh"],
+        &["sh", "-c", "cd . && . ./x.sh"],
+        &["sh", "-c", "sh < ./x.sh"],
+        &["sh", "-c", "cat ./x.sh | sh"],
+    ] {
+        assert!(is_script(words, "./x.sh"), "{words:?}");
+        assert!(!is_script(words, "./data"), "{words:?}");
+    }
+    for words in [&["node", "./x.sh"][..], &["cat", "./x.sh"], &["tool", "./x.sh"]] {
+        assert!(!is_script(words, "./x.sh"), "{words:?}");
+    }
+}
+
+#[test]
 fn b_20_an_interpreter_may_load_files_that_no_word_names() {
     let imports = |words: &[&str]| {
         super::imports(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())

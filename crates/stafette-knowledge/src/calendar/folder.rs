@@ -60,7 +60,8 @@ impl Folder {
             return Err(unusable("it is not a plain file"));
         }
         let mut text = String::new();
-        let file = File::open(&path).map_err(|error| failed(&error))?;
+        // It can have become another one meanwhile.
+        let file = stafette_disk::open_itself(&path).map_err(|error| failed(&error))?;
         let limit = LARGEST_ENTRY as u64 + 1;
         file.take(limit).read_to_string(&mut text).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidData => unusable("it is not UTF-8"),

@@ -1,8 +1,7 @@
 //! Values that are secrets wherever they appear: those of the environment.
 
-use std::collections::HashMap;
-
 use super::shape::{self, Starts};
+use super::values::Values;
 use super::{LOOK, spelt};
 
 /// The minimum length of a secret value; shorter ones are too likely to be part of something else.
@@ -29,10 +28,10 @@ const SPELT_PIECE: usize = LOOK / 9;
 /// The values, and the beginnings of all secrets.
 #[derive(Clone)]
 pub(super) struct Known {
-    /// The values and their pieces by their first byte; longer ones first.
-    values: HashMap<u8, Vec<Box<[u8]>>>,
-    /// What stands for them in base64, by the first three bytes.
-    base64: HashMap<[u8; 3], Vec<Box<[u8]>>>,
+    /// The values and their pieces.
+    values: Values,
+    /// What stands for them in base64.
+    base64: Values,
     count: usize,
     pub(super) starts: Box<Starts>,
 }
@@ -40,8 +39,8 @@ pub(super) struct Known {
 impl Default for Known {
     fn default() -> Self {
         Known {
-            values: HashMap::new(),
-            base64: HashMap::new(),
+            values: Values::default(),
+            base64: Values::default(),
             count: 0,
             starts: Box::new(shape::KNOWN.clone()),
         }
@@ -57,9 +56,7 @@ impl Known {
     /// True if the value is known already, or is too short to be.
     pub(super) fn has(&self, value: &str) -> bool {
         let piece = &value.as_bytes()[..value.len().min(PIECE)];
-        let mut known =
-            piece.first().and_then(|first| self.values.get(first)).into_iter().flatten();
-        value.len() < SHORTEST || known.any(|value| **value == *piece)
+        value.len() < SHORTEST || self.values.has(piece)
     }
 
     /// Learns a value.
@@ -70,10 +67,8 @@ impl Known {
         self.count += 1;
         self.add(value.as_bytes());
         for form in base64(value.as_bytes()) {
-            let Some(begins) = form.first_chunk::<3>() else { continue };
             for piece in form.chunks(PIECE).filter(|piece| piece.len() >= SHORTEST) {
-                let begins = piece.first_chunk().unwrap_or(begins);
-                insert(self.base64.entry(*begins).or_default(), piece);
+                self.base64.insert(piece);
                 self.starts.add(piece);
             }
         }
@@ -91,7 +86,7 @@ impl Known {
         let spelt = value.chunks(value.len().div_ceil(parts.max(1)).max(1));
         for piece in value.chunks(PIECE).chain(spelt).filter(|piece| piece.len() >= SHORTEST) {
             let [first, second, third, ..] = *piece else { continue };
-            if !insert(self.values.entry(first).or_default(), piece) {
+            if !self.values.insert(piece) {
                 continue;
             }
             let starts = &mut self.starts;
@@ -105,38 +100,29 @@ impl Known {
         }
     }
 
-    /// Returns the length of the value that begins here, if one does.
+    /// Returns the length of the value that begins here, if one does; of several, that of the longest.
     pub(super) fn exact(&self, window: &[u8]) -> Option<usize> {
-        let begins = window.first_chunk::<3>()?;
-        if self.count == 0 || !spelt::FIRST.contains(&begins[0]) && !self.starts.has(window) {
+        let may_be_spelt = spelt::FIRST.contains(window.first()?);
+        if self.count == 0 || !may_be_spelt && !self.starts.has(window) {
             return None;
         }
-        let is_whole = |length: &usize| !shape::ends_in_mark(window, *length);
-        let spelt = || {
-            let mut values =
-                spelt::firsts(window).filter_map(|first| self.values.get(&first)).flatten();
-            values.find_map(|value| {
-                let length = spelt::length(window, value).filter(is_whole)?;
-                // What was removed before is no part of it.
-                let mut inner = (1..length).map(|at| &window[at..]);
-                let is_marked = length > value.len() && inner.any(|at| shape::mark(at).is_some());
-                (!is_marked).then_some(length)
-            })
-        };
-        let base64 = self.base64.get(begins).into_iter().flatten();
-        let mut base64 = base64.filter(|form| window.starts_with(form)).map(|form| form.len());
-        base64.find(is_whole).or_else(spelt)
+        let is_whole = |length: usize| !shape::ends_in_mark(window, length);
+        if let Some(length) = self.base64.lengths(window).filter(|it| is_whole(*it)).last() {
+            return Some(length);
+        }
+        // What was removed before is no part of it.
+        let is_marked = |length: usize| (1..length).any(|at| shape::mark(&window[at..]).is_some());
+        let mut longest: Option<spelt::Spelling> = None;
+        spelt::find(window, self.values.all(), &mut |found| {
+            if longest.is_none_or(|longest| longest.value < found.value)
+                && is_whole(found.length)
+                && (found.length == found.value || !is_marked(found.length))
+            {
+                longest = Some(found);
+            }
+        });
+        longest.map(|found| found.length)
     }
-}
-
-/// Inserts a value among others, longer ones first; false if it was there.
-fn insert(values: &mut Vec<Box<[u8]>>, value: &[u8]) -> bool {
-    if values.iter().any(|known| **known == *value) {
-        return false;
-    }
-    values.push(value.into());
-    values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-    true
 }
 
 /// Words in the names of variables whose values are secrets.

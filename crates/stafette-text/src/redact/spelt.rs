@@ -1,11 +1,14 @@
 //! Values in the ways in which programs write them within other texts: in addresses (`%2F`, `+`), in JSON
 //! and source code (`\u003c`, `\"`, `\x3c`) and in markup (`&lt;`, `&#60;`), also one within another.
 //!
-//! The text is decoded as far as the value goes on, so that it does not matter which characters a
-//! program spells and in which of the ways. What is nested is decoded level by level.
+//! The text is decoded as far as a value goes on, so that it does not matter which characters a
+//! program spells and in which of the ways. What is nested is decoded level by level, and once for all
+//! values.
+
+use super::values::Begun;
 
 /// The levels of spellings within one another that are decoded.
-const LEVELS: u8 = 3;
+const LEVELS: usize = 3;
 
 /// The first bytes of everything that is decoded.
 pub(super) const FIRST: [u8; 4] = *b"\\%&+";
@@ -14,11 +17,21 @@ pub(super) const FIRST: [u8; 4] = *b"\\%&+";
 const NAMED: [(&[u8], u8); 5] =
     [(b"amp;", b'&'), (b"lt;", b'<'), (b"gt;", b'>'), (b"quot;", b'"'), (b"apos;", b'\'')];
 
+/// The longest of these names.
+const LONGEST_NAME: usize = 5;
+
 /// The longest number of a character in markup.
 const DIGITS: usize = 8;
 
-/// A decoded character, or a byte of one.
+/// A value that stands in a text, and its spelling there, by their lengths.
 #[derive(Clone, Copy)]
+pub(super) struct Spelling {
+    pub(super) value: usize,
+    pub(super) length: usize,
+}
+
+/// A decoded character, or a byte of one.
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Unit {
     bytes: [u8; 4],
     length: usize,
@@ -46,39 +59,66 @@ impl Unit {
     }
 }
 
-/// Returns the bytes that a value can begin with, if its spelling begins here.
-pub(super) fn firsts(text: &[u8]) -> impl Iterator<Item = u8> {
-    (0..=LEVELS).filter_map(|level| Some(unit(text, level, 0)?.bytes[0]))
+/// Finds the spellings of values that begin here: as they are, and then those with more and more levels.
+pub(super) fn find(text: &[u8], values: Begun<'_>, found: &mut impl FnMut(Spelling)) {
+    let mut levels = 0..=LEVELS;
+    while levels.next().is_some_and(|most| find_at(text, 0, values, most, found)) {}
 }
 
-/// Returns the length of the spelling of a value that begins here, if one does.
-pub(super) fn length(text: &[u8], value: &[u8]) -> Option<usize> {
-    if text.starts_with(value) {
-        return Some(value.len());
+/// As [`find`], with at most this many levels, for values that begin with what stands before `at`. What can be
+/// part of a value at a deeper level is read there; what is not decoded at all is part of it too, since a
+/// value can look like a spelling. Returns whether a deeper level may lead further.
+fn find_at(
+    text: &[u8],
+    mut at: usize,
+    mut values: Begun<'_>,
+    most: usize,
+    found: &mut impl FnMut(Spelling),
+) -> bool {
+    loop {
+        if let Some(value) = values.whole() {
+            found(Spelling { value, length: at });
+        }
+        let Some(byte) = text.get(at) else { return false };
+        if FIRST.contains(byte) {
+            break;
+        }
+        let Some(rest) = values.then(&[*byte]) else { return false };
+        (at, values) = (at + 1, rest);
     }
-    (1..=LEVELS).find_map(|level| length_at(text, value, level))
-}
-
-/// As [`length`], with at most this many levels. What can be part of the value at a deeper level is read
-/// there; what is not decoded at all is part of it too, since a value can look like a spelling.
-fn length_at(text: &[u8], value: &[u8], most: u8) -> Option<usize> {
-    let (mut at, mut rest) = (0, value);
-    while !rest.is_empty() {
-        let is_next = |unit: &Unit| rest.starts_with(unit.bytes());
-        let next = match FIRST.contains(text.get(at)?) {
-            true => (0..=most).rev().filter_map(|level| unit(text, level, at)).find(is_next)?,
-            false => unit(text, 0, at).filter(is_next)?,
-        };
-        (at, rest) = (next.end, &rest[next.length..]);
+    let units = units(text, at);
+    let mut goes_deeper = units[most + 1..]
+        .iter()
+        .any(|unit| *unit != units[most] && values.then(unit.bytes()).is_some());
+    for level in (0..=most).rev() {
+        let unit = units[level];
+        let is_read = units[level + 1..=most].iter().any(|deeper| deeper.bytes() == unit.bytes());
+        if let Some(rest) = values.then(unit.bytes()).filter(|_| !is_read) {
+            goes_deeper |= find_at(text, unit.end, rest, most, found);
+        }
     }
-    Some(at)
+    goes_deeper
 }
 
-/// Decodes what stands here.
-fn unit(text: &[u8], level: u8, at: usize) -> Option<Unit> {
-    let below = level.checked_sub(1);
-    let Some(below) = below else { return Some(Unit::byte(*text.get(at)?, at + 1)) };
-    let first = unit(text, below, at)?;
+/// Decodes what stands here at each level. Here there has to be a byte.
+fn units(text: &[u8], at: usize) -> [Unit; LEVELS + 1] {
+    let mut units = [Unit::byte(text[at], at + 1); LEVELS + 1];
+    for below in 0..LEVELS {
+        units[below + 1] = decode(text, below, units[below]);
+    }
+    units
+}
+
+/// Decodes what stands here at one level.
+fn unit(text: &[u8], level: usize, at: usize) -> Option<Unit> {
+    let byte = Unit::byte(*text.get(at)?, at + 1);
+    Some((0..level).fold(byte, |unit, below| decode(text, below, unit)))
+}
+
+/// Decodes what begins with a unit of the level below.
+fn decode(text: &[u8], below: usize, first: Unit) -> Unit {
+    #[cfg(test)]
+    super::tests::steps::count();
     let decoded = match first.bytes() {
         b"\\" => escape(text, below, first.end),
         b"%" => hex(text, below, first.end, 2)
@@ -87,11 +127,11 @@ fn unit(text: &[u8], level: u8, at: usize) -> Option<Unit> {
         b"+" => Some(Unit::byte(b' ', first.end)),
         _ => None,
     };
-    Some(decoded.unwrap_or(first))
+    decoded.unwrap_or(first)
 }
 
 /// Decodes what follows a backslash.
-fn escape(text: &[u8], below: u8, at: usize) -> Option<Unit> {
+fn escape(text: &[u8], below: usize, at: usize) -> Option<Unit> {
     let letter = unit(text, below, at)?;
     let code = |at, digits| hex(text, below, at, digits);
     let decoded = match letter.bytes() {
@@ -117,15 +157,10 @@ fn escape(text: &[u8], below: u8, at: usize) -> Option<Unit> {
 }
 
 /// Decodes what follows an ampersand.
-fn reference(text: &[u8], below: u8, at: usize) -> Option<Unit> {
+fn reference(text: &[u8], below: usize, at: usize) -> Option<Unit> {
     let begin = unit(text, below, at)?;
     if !begin.is(b'#') {
-        let is_named = |name: &[u8]| {
-            name.iter().try_fold(at, |at, byte| {
-                unit(text, below, at).filter(|next| next.is(*byte)).map(|next| next.end)
-            })
-        };
-        return NAMED.iter().find_map(|(name, is)| Some(Unit::byte(*is, is_named(name)?)));
+        return named(text, below, at);
     }
     let mark = unit(text, below, begin.end)?;
     let is_hex = mark.is(b'x') || mark.is(b'X');
@@ -142,8 +177,23 @@ fn reference(text: &[u8], below: u8, at: usize) -> Option<Unit> {
     None
 }
 
+/// Decodes the name of a character.
+fn named(text: &[u8], below: usize, mut at: usize) -> Option<Unit> {
+    let (mut name, mut length) = ([0; LONGEST_NAME], 0);
+    loop {
+        let next = unit(text, below, at)?;
+        let &[byte] = next.bytes() else { return None };
+        *name.get_mut(length)? = byte;
+        (at, length) = (next.end, length + 1);
+        let (known, is) = NAMED.iter().find(|(known, _)| known.starts_with(&name[..length]))?;
+        if known.len() == length {
+            return Some(Unit::byte(*is, at));
+        }
+    }
+}
+
 /// Reads this many hexadecimal digits.
-fn hex(text: &[u8], below: u8, at: usize, digits: usize) -> Option<(u32, usize)> {
+fn hex(text: &[u8], below: usize, at: usize, digits: usize) -> Option<(u32, usize)> {
     (0..digits).try_fold((0_u32, at), |(number, at), _| {
         let next = unit(text, below, at)?;
         Some((number << 4 | digit(&next, 16)?, next.end))

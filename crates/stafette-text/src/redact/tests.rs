@@ -2,6 +2,8 @@ mod kinds;
 mod planted;
 mod shapes;
 mod spelt;
+/// Counts what a comparison with values costs: the bytes of values and the spellings that are looked at.
+pub(super) mod steps;
 
 use proptest::prelude::*;
 use serde_json::json;

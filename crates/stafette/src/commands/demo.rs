@@ -33,7 +33,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Demo) -> Result<Exit,
     let output = context.output;
     let folder = repository::folder(arguments.dir.clone())?;
     output.say(format!("A repository with four scripted agents: {}", folder.display()));
-    repository::lay_out(&folder)?;
+    repository::lay_out(&folder).await?;
     let project = Project { root: folder.clone(), database: None };
     let crashes = if arguments.crash { arguments.crashes } else { 0 };
     let seed = arguments.seed.unwrap_or_else(|| u64::from(std::process::id()) ^ now());
@@ -63,7 +63,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Demo) -> Result<Exit,
         enough().await;
     }
     supervisor.stop(&client).await;
-    let accounts = accounts::compare(&folder, &events)?;
+    let accounts = accounts::compare(&folder, &events).await?;
     report(context, &arguments, &folder, &view, &supervisor, &accounts, since.elapsed());
     let good = view.status == "succeeded" && accounts.lost == 0 && accounts.repeated == 0;
     Ok(if good { Exit::Ok } else { Exit::Failed })

@@ -3,6 +3,8 @@
 mod trial;
 mod version;
 
+use std::path::Path;
+
 use serde_json::json;
 use stafette_agents::profile::{Library, Profile, UNSEEN_FIX, on_path, unseen};
 
@@ -31,7 +33,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Doctor) -> Result<Exi
     }
     let project = context.project();
     let library = Library::of(project.as_ref().ok().map(|project| project.root.as_path()));
-    let mut findings = vec![git(), agents(&library), sandbox()];
+    let mut findings = vec![git().await, agents(&library), sandbox()];
     findings.extend(missing(&library));
     findings.extend(unproven(&library).await);
     findings.extend(profiles(&library));
@@ -83,9 +85,9 @@ pub(crate) async fn run(context: &Context, arguments: cli::Doctor) -> Result<Exi
     Ok(if good { Exit::Ok } else { Exit::Failed })
 }
 
-fn git() -> Finding {
-    let output = stafette_engine::git_command().arg("--version").output();
-    let said = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+async fn git() -> Finding {
+    let said = stafette_engine::run_git(Path::new("."), ["--version"]).await;
+    let said = said.map(|said| String::from_utf8_lossy(&said).trim().to_owned());
     Finding {
         name: "git".to_owned(),
         good: said.is_ok(),

@@ -4,15 +4,15 @@
 //! for that. What pushes and opens is the user's own `git`, `gh` or `glab`, with the user's own settings
 //! but for hooks.
 
-use std::io::Write;
+use std::ffi::OsStr;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use stafette_engine::Repository;
+use stafette_agents::profile::on_path;
+use stafette_engine::{GitError, Repository};
 
 use super::changes::{author, named, path, text};
-use super::{Context, daemon, diff};
+use super::{Context, STUCK, daemon, diff};
 use crate::cli;
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
@@ -34,7 +34,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Pr) -> Result<Exit, F
     let change = &view["change"];
     let root = repository(&context.project()?.root).await?;
     let remote = arguments.remote;
-    let address = git(&root, &["remote", "get-url", &remote]).map_err(|failure| {
+    let address = git(&root, &["remote", "get-url", &remote]).await.map_err(|failure| {
         failure
             .fix(format!("add it: git remote add {remote} ADDRESS, or name another with --remote"))
     })?;
@@ -51,11 +51,14 @@ pub(crate) async fn run(context: &Context, arguments: cli::Pr) -> Result<Exit, F
     context.output.say(format!("pushing {} to {remote} as {branch}", named(change)));
     // A second one after a revision replaces the first, but only what this machine has pushed before.
     let target = format!("{commit}:refs/heads/{branch}");
-    git(&root, &["push", "--force-with-lease", &remote, &target])?;
+    git(&root, &["push", "--force-with-lease", &remote, &target]).await?;
     let request = Request { branch, base: arguments.base, title, body, draft: arguments.draft };
     let tools = [Tool::for_address(&address), Tool::Gh, Tool::Glab];
     let tool = tools.into_iter().find(|tool| tool.is_installed());
-    let url = tool.map(|tool| tool.open(&root, &request)).transpose()?;
+    let url = match tool {
+        Some(tool) => Some(tool.open(&root, &request).await?),
+        None => None,
+    };
     let Request { branch, .. } = request;
     match (&url, context.output.json) {
         (_, true) => {
@@ -98,30 +101,24 @@ impl Tool {
     }
 
     fn is_installed(self) -> bool {
-        let mut probe = Command::new(self.name());
-        probe.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        probe.status().is_ok_and(|status| status.success())
+        on_path(self.name()).is_some()
     }
 
     /// Opens the pull request and returns its address.
-    fn open(self, root: &Repository, request: &Request) -> Result<String, Failure> {
-        let mut command = root.command(self.name());
-        let (head, base, body) = match self {
-            Tool::Gh => (["pr", "create", "--head"], "--base", "--body"),
-            Tool::Glab => (["mr", "create", "--source-branch"], "--target-branch", "--description"),
+    async fn open(self, root: &Repository, request: &Request) -> Result<String, Failure> {
+        let Request { branch, base, title, body, draft } = request;
+        let (mut words, to, text) = match self {
+            Tool::Gh => (vec!["pr", "create", "--head"], "--base", "--body"),
+            Tool::Glab => (
+                vec!["mr", "create", "--yes", "--source-branch"],
+                "--target-branch",
+                "--description",
+            ),
         };
-        command.args(head).arg(&request.branch);
-        command.args(["--title", &request.title, body, &request.body]);
-        if let Some(branch) = &request.base {
-            command.args([base, branch]);
-        }
-        if request.draft {
-            command.arg("--draft");
-        }
-        if matches!(self, Tool::Glab) {
-            command.arg("--yes");
-        }
-        let said = answer(command, self.name(), None).map_err(|failure| {
+        words.extend([branch, "--title", title, text, body]);
+        words.extend(base.iter().flat_map(|base| [to, base]));
+        words.extend(draft.then_some("--draft"));
+        let said = answer(root, self.name(), &words, b"").await.map_err(|failure| {
             failure.fix(format!("the branch is pushed; see `{} auth status`", self.name()))
         })?;
         // Both print more around it.
@@ -171,57 +168,61 @@ async fn commit_aside(root: &Repository, view: &Value, message: &str) -> Result<
     })?;
     let place = folder.path().join("tree");
     let tree = place.to_string_lossy().into_owned();
-    git(root, &["worktree", "add", "--quiet", "--detach", &tree, "HEAD"])?;
+    git(root, &["worktree", "add", "--quiet", "--detach", &tree, "HEAD"]).await?;
     let committed = match repository(&place).await {
-        Ok(aside) => commit(&aside, &root.inner, &patch, message),
+        Ok(aside) => commit(&aside, &root.inner, &patch, message).await,
         Err(failure) => Err(failure),
     };
-    let removed = git(root, &["worktree", "remove", "--force", &tree]);
+    let removed = git(root, &["worktree", "remove", "--force", &tree]).await;
     let commit = committed?;
     removed?;
     Ok(commit)
 }
 
 /// Commits a patch of a folder in a worktree, and returns the commit.
-fn commit(aside: &Repository, inner: &Path, patch: &str, message: &str) -> Result<String, Failure> {
-    let mut apply = aside.command("git");
-    apply.args(["apply", "--index", "--3way"]);
-    if inner.iter().next().is_some() {
+async fn commit(
+    aside: &Repository,
+    inner: &Path,
+    patch: &str,
+    message: &str,
+) -> Result<String, Failure> {
+    let mut words = ["apply", "--index", "--3way"].map(OsStr::new).to_vec();
+    if !inner.as_os_str().is_empty() {
         // Paths of a patch are those of the whole repository, wherever git is started.
-        apply.arg("--directory").arg(inner);
+        words.extend([OsStr::new("--directory"), inner.as_os_str()]);
     }
-    answer(apply, "git apply", Some(patch.as_bytes())).map_err(|failure| {
+    answer(aside, "git", &words, patch.as_bytes()).await.map_err(|failure| {
         failure.fix("the project has moved on since the change was made; let its agent revise it")
     })?;
-    git(aside, &["commit", "--quiet", "--message", message])?;
-    git(aside, &["rev-parse", "HEAD"])
+    git(aside, &["commit", "--quiet", "--message", message]).await?;
+    git(aside, &["rev-parse", "HEAD"]).await
 }
 
-fn git(root: &Repository, words: &[&str]) -> Result<String, Failure> {
-    let mut command = root.command("git");
-    command.args(words);
-    answer(command, &format!("git {}", words.first().unwrap_or(&"")), None)
+async fn git(root: &Repository, words: &[&str]) -> Result<String, Failure> {
+    answer(root, "git", words, b"").await
 }
 
 /// Runs a program of the user's to its end and returns what it printed.
-fn answer(mut command: Command, name: &str, input: Option<&[u8]>) -> Result<String, Failure> {
-    let not_started = |error: std::io::Error| {
-        Failure::failed(format!("Cannot run {name}"))
-            .because(&error)
-            .fix("install it, or check that it is in the PATH")
-    };
-    command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(not_started)?;
-    if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
-        // One that has ended says why in its output.
-        drop(stdin.write_all(input));
-    }
-    let output = child.wait_with_output().map_err(not_started)?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
-        false => Err(Failure::failed(format!("{name} failed"))
-            .why(String::from_utf8_lossy(&output.stderr).trim().to_owned())
-            .fix("repair what it names and run the command again")),
+async fn answer<W: AsRef<OsStr>>(
+    root: &Repository,
+    program: &str,
+    words: &[W],
+    input: &[u8],
+) -> Result<String, Failure> {
+    match root.run(program, words, input).await {
+        Ok(said) => Ok(String::from_utf8_lossy(&said).trim().to_owned()),
+        Err(GitError::NotStarted { source, .. }) => {
+            Err(Failure::failed(format!("Cannot run {program}"))
+                .because(&source)
+                .fix("install it, or check that it is in the PATH"))
+        }
+        Err(GitError::Failed { command, stderr, .. }) => {
+            Err(Failure::failed(format!("{command} failed"))
+                .why(stderr)
+                .fix("repair what it names and run the command again"))
+        }
+        Err(stuck) => {
+            Err(Failure::failed(format!("{program} did not end")).because(&stuck).fix(STUCK))
+        }
     }
 }

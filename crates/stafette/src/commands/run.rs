@@ -30,6 +30,9 @@ const ENDING: Duration = Duration::from_secs(30);
 /// The longest request on standard input, in bytes.
 const LONGEST: u64 = 1024 * 1024;
 
+/// The largest context file, in bytes.
+const LARGEST_CONTEXT: u64 = 16 * 1024 * 1024;
+
 /// The end of the task that a daemon inside lives in.
 type Ended = Result<Result<(), Failure>, tokio::task::JoinError>;
 
@@ -216,7 +219,8 @@ fn context_file(arguments: &cli::Run) -> Result<Option<Value>, Failure> {
              describes it",
         )
     };
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
+    let text =
+        stafette_disk::read_text(path, LARGEST_CONTEXT).map_err(|error| unreadable(&error))?;
     serde_json::from_str(&text).map(Some).map_err(|error| unreadable(&error))
 }
 

@@ -143,6 +143,21 @@ fn gh_is_asked_for_a_pull_request_with_the_runs_words() {
 }
 
 #[test]
+fn b_20_a_pipe_in_the_place_of_gits_files_is_named_by_a_pull_request() {
+    let world = published();
+    let id = propose(&world, &json!([{ "file": "a.txt", "action": "create", "content": "a" }]));
+    let pipe = world.project().join(".git/info/attributes");
+    std::fs::create_dir_all(pipe.parent().expect("a folder")).expect("a folder");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo").success());
+    let said = world.run_with(&["pr", &id], b"", &[("PATH", "/usr/bin:/bin")]);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.err.contains(".git/info/attributes, which is a pipe"), "{said:?}");
+    std::fs::remove_file(&pipe).expect("removed");
+    world.run_with(&["pr", &id], b"", &[("PATH", "/usr/bin:/bin")]).ok();
+}
+
+#[test]
 fn without_a_remote_a_pull_request_is_refused_with_what_to_do() {
     let world = published();
     let gone = world.command("git").args(["remote", "remove", "origin"]).status();

@@ -226,6 +226,18 @@ fn b_10_a_commit_of_what_somebody_else_has_locked_is_refused() {
     assert!(world.run(&["lock", "hook", "uninstall"]).ok().err.contains("no hook of ours"));
 }
 
+#[test]
+fn b_20_a_pipe_in_the_place_of_gits_index_is_named_where_locks_are_checked() {
+    let world = world();
+    assert!(git(&world, "ada", &["init", "-q"]).0);
+    let index = world.project().join(".git/index");
+    assert!(std::process::Command::new("mkfifo").arg(&index).status().expect("mkfifo").success());
+    let said = world.run(&["lock", "check", "--staged"]);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.err.contains(".git/index, which is a pipe"), "{said:?}");
+    assert!(said.err.contains("fix: remove the pipe"), "{said:?}");
+}
+
 /// What the lock protects: it takes only what comes with the newest number that it has seen.
 #[derive(Default)]
 struct Register {

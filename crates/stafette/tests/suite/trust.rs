@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::mpsc::{Sender, channel};
 
 use serde_json::{Value, json};
 
@@ -174,6 +175,45 @@ fn b_20_a_command_that_names_a_pipe_or_a_device_is_marked() {
 }
 
 #[test]
+fn b_20_a_command_whose_script_runs_further_files_is_marked() {
+    let workflow = ECHO.replace(r#"["sh", "-c", "true"]"#, r#"["sh", "x.sh"]"#);
+    let world = World::with(&workflow, &[("x.sh", "true"), ("y", "true"), ("sub/z", "true")]);
+    let is_marked = |script: &str| {
+        world.write("x.sh", script);
+        let listed = world.run(&["trust", "--list"]).ok().out;
+        let shown = shown(&listed, "agents.one.command");
+        assert!(shown.contains("x.sh  sha256 "), "{listed}");
+        shown.contains("! what its script runs further is not checked")
+    };
+    for script in [
+        ". ./y\n",
+        "source y\n",
+        "set -e\nsh y\n",
+        "./y\n",
+        "python3 y\n",
+        "cd sub && ./z\n",
+        "\"$TOOL\" --check\n",
+    ] {
+        assert!(is_marked(script), "{script}");
+    }
+    for script in ["cargo test --quiet\n", "cat y | wc -l\n", "./not-there\n", "# ./y\n"] {
+        assert!(!is_marked(script), "{script}");
+    }
+}
+
+#[test]
+fn b_20_a_file_that_becomes_a_pipe_is_not_what_was_trusted() {
+    let workflow = ECHO.replace(r#"["sh", "-c", "true"]"#, r#"["sh", "x.sh"]"#);
+    let world = World::with(&workflow, &[("x.sh", "true")]);
+    let script = world.project().join("x.sh");
+    fs::remove_file(&script).expect("removed");
+    assert!(Command::new("mkfifo").arg(&script).status().expect("mkfifo").success());
+    let said = world.run(&["run", "--detach", "x"]);
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("not trusted") && said.err.contains("x.sh"), "{said:?}");
+}
+
+#[test]
 fn b_20_what_an_agent_rewrites_does_not_run_before_it_is_trusted_again() {
     for worktrees in [false, true] {
         let world = World::new();
@@ -306,6 +346,14 @@ fn b_20_what_a_workflow_names_is_read_only_if_it_is_a_file() {
     let said = world.run(&["trust", "--yes"]);
     assert_eq!(said.code, 2, "{said:?}");
     assert!(said.err.contains("large cannot be checked"), "{said:?}");
+    // Nor are many that are each small enough.
+    world.write("stafette.toml", &ECHO.replace("\"-c\", \"true\"", r#""a", "b", "c", "d", "e""#));
+    for name in ["a", "b", "c", "d", "e"] {
+        let part = fs::File::create(world.project().join(name)).expect("a file");
+        part.set_len(60 << 20).expect("megabytes of nothing");
+    }
+    let said = world.run(&["trust", "--yes"]);
+    assert!(said.code == 2 && said.err.contains("cannot be checked"), "{said:?}");
 }
 
 /// A workflow that reaches out to one address in every way, and listens.
@@ -556,25 +604,55 @@ fn message(push: &str) -> Value {
     })
 }
 
+/// Acknowledges every request to a service and passes its first line on, up to `END`.
+fn acknowledge(service: &TcpListener, told: &Sender<String>) {
+    for stream in service.incoming() {
+        let mut stream = stream.expect("a connection");
+        let mut line = String::new();
+        BufReader::new(&stream).read_line(&mut line).expect("a request");
+        // Who has ended meanwhile does not hear it.
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        let is_last = line == "END\n";
+        told.send(line).expect("the test goes on");
+        if is_last {
+            return;
+        }
+    }
+}
+
 #[test]
 fn b_20_a_push_goes_to_no_service_of_this_machine_that_the_project_does_not_name() {
     let service = TcpListener::bind("127.0.0.1:0").expect("a port");
-    service.set_nonblocking(true).expect("no waiting");
-    let url = format!("http://{}", service.local_addr().expect("an address"));
+    let address = service.local_addr().expect("an address");
+    let url = format!("http://{address}");
+    let (told, came) = channel();
+    std::thread::spawn(move || acknowledge(&service, &told));
     let world = World::workflow(ECHO);
     let web = Web::up(&world);
-    let refused = web.post("/a2a", &message(&format!("{url}/admin"))).json();
+    let refused = web.post("/a2a", &message(&format!("{url}/refused"))).json();
     let why = refused["error"]["message"].as_str().unwrap_or_default();
     assert!(why.contains("[server] push"), "{refused}");
-    assert_eq!(web.get("/v1/runs").ok(), json!([]), "what is refused begins nothing");
-    let came = service.accept().map(drop).map_err(|error| error.kind());
-    assert_eq!(came, Err(ErrorKind::WouldBlock), "nobody came");
 
     world.write("stafette.toml", &format!("{ECHO}[server]\npush = [\"{url}\"]\n"));
     world.run(&["trust", "--yes"]).ok();
-    let begun = web.post("/a2a", &message(&format!("{url}/admin"))).json();
+    let begun = web.post("/a2a", &message(&format!("{url}/allowed"))).json();
     assert!(begun["result"].is_object(), "{begun}");
-    until("the notification", || service.accept().ok());
+    let mut lines: Vec<String> = Vec::new();
+    let is_allowed = |line: &String| line.starts_with("POST /allowed ");
+    until_so("the notification", || {
+        lines.extend(came.try_iter());
+        lines.iter().any(is_allowed)
+    });
+    assert_eq!(web.get("/v1/runs").ok().as_array().map(Vec::len), Some(1), "only the second began");
+    // Nothing can come any more once the daemon has ended.
+    world.run(&["down"]).ok();
+    let mut end = TcpStream::connect(address).expect("the service");
+    end.write_all(b"END\n").expect("told");
+    until_so("all that came", || {
+        lines.extend(came.try_iter());
+        lines.pop_if(|line| line == "END\n").is_some()
+    });
+    assert!(lines.iter().all(is_allowed), "{lines:?}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub(super) struct Accounts {
     pub(super) acknowledged: usize,
 }
 
-pub(super) fn compare(folder: &Path, events: &[Value]) -> Result<Accounts, Failure> {
+pub(super) async fn compare(folder: &Path, events: &[Value]) -> Result<Accounts, Failure> {
     let mut started: BTreeMap<String, usize> = BTreeMap::new();
     let mut acknowledged: BTreeSet<String> = BTreeSet::new();
     let mut committed: BTreeMap<String, usize> = BTreeMap::new();
@@ -52,7 +52,8 @@ pub(super) fn compare(folder: &Path, events: &[Value]) -> Result<Accounts, Failu
         *recorded.entry(key).or_default() += 1;
     }
     // The git history decides what was committed.
-    let log = git(folder, &["log", "--format=%(trailers:key=Stafette-Turn,valueonly,separator=)"])?;
+    let log = git(folder, &["log", "--format=%(trailers:key=Stafette-Turn,valueonly,separator=)"])
+        .await?;
     let mut in_history: BTreeMap<String, usize> = BTreeMap::new();
     for key in log.lines().map(str::trim).filter(|key| !key.is_empty()) {
         *in_history.entry(key.to_owned()).or_default() += 1;

@@ -37,7 +37,7 @@ pub(super) fn folder(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
 }
 
 /// Writes the program, its agents and the first commit.
-pub(super) fn lay_out(folder: &Path) -> Result<(), Failure> {
+pub(super) async fn lay_out(folder: &Path) -> Result<(), Failure> {
     let write = || -> std::io::Result<()> {
         fs::create_dir_all(folder.join("agents"))?;
         fs::create_dir_all(folder.join(".stafette/ledger"))?;
@@ -48,26 +48,20 @@ pub(super) fn lay_out(folder: &Path) -> Result<(), Failure> {
             .because(&error)
             .fix("name a folder that you may write to with --dir")
     })?;
-    git(folder, &["init", "--quiet", "--initial-branch=main"])?;
-    git(folder, &["config", "user.name", "demo"])?;
-    git(folder, &["config", "user.email", "demo@stafette.local"])?;
-    git(folder, &["add", "--all"])?;
-    git(folder, &["commit", "--quiet", "--message", "a little program"])?;
+    git(folder, &["init", "--quiet", "--initial-branch=main"]).await?;
+    git(folder, &["config", "user.name", "demo"]).await?;
+    git(folder, &["config", "user.email", "demo@stafette.local"]).await?;
+    git(folder, &["add", "--all"]).await?;
+    git(folder, &["commit", "--quiet", "--message", "a little program"]).await?;
     Ok(())
 }
 
 /// Runs git and returns its output.
-pub(super) fn git(folder: &Path, arguments: &[&str]) -> Result<String, Failure> {
-    let output =
-        stafette_engine::git_command().args(arguments).current_dir(folder).output().map_err(
-            |error| {
-                Failure::failed("Cannot run git").because(&error).fix("install git and try again")
-            },
-        )?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(Failure::failed(format!("git {} failed", arguments.join(" ")))
-            .why(String::from_utf8_lossy(&output.stderr).trim())
-            .fix("see `stafette doctor`, and try again in another folder with --dir")),
-    }
+pub(super) async fn git(folder: &Path, arguments: &[&str]) -> Result<String, Failure> {
+    let said = stafette_engine::run_git(folder, arguments).await.map_err(|error| {
+        Failure::failed("Cannot set up or read the repository")
+            .because(&error)
+            .fix("see `stafette doctor`, and try again in another folder with --dir")
+    })?;
+    Ok(String::from_utf8_lossy(&said).into_owned())
 }

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use stafette_core::lock::{Holder, Locks};
+use stafette_engine::GitError;
 
 use super::paths::{Places, within};
 use super::{Asker, Context, client, now, session};
 use crate::cli;
+use crate::commands::STUCK;
 use crate::daemon;
 use crate::exit::{Exit, Failure};
 use crate::project::person;
@@ -19,7 +21,7 @@ const ADVICE: &str = "ask its holder, or wait; `stafette locks` shows who has wh
 pub(super) async fn run(context: &Context, arguments: cli::LockCheck) -> Result<Exit, Failure> {
     let places = Places::of(context)?;
     let paths = match arguments.staged {
-        true => staged(&places.root)?,
+        true => staged(&places.root).await?,
         false => places.patterns(&arguments.paths)?,
     };
     let asker = Asker::new(false);
@@ -61,11 +63,11 @@ fn restore(book: &stafette_store::LockStore) -> Result<Locks, Failure> {
 
 /// The staged files, as names within the project. Files outside of the project cannot be locked, so
 /// they are left out.
-fn staged(root: &Path) -> Result<Vec<String>, Failure> {
-    let top = git(Path::new("."), &["rev-parse", "--show-toplevel"])?;
+async fn staged(root: &Path) -> Result<Vec<String>, Failure> {
+    let top = git(Path::new("."), &["rev-parse", "--show-toplevel"]).await?;
     let top = PathBuf::from(String::from_utf8_lossy(&top).trim_end_matches('\n').to_owned());
     // Without renames: a file that moves away is changed as well.
-    let names = git(&top, &["diff", "--cached", "--name-only", "--no-renames", "-z"])?;
+    let names = git(&top, &["diff", "--cached", "--name-only", "--no-renames", "-z"]).await?;
     let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
     let inside = names.filter_map(|name| {
         let path = top.join(&*String::from_utf8_lossy(name));
@@ -75,15 +77,17 @@ fn staged(root: &Path) -> Result<Vec<String>, Failure> {
 }
 
 /// Runs git and returns its output.
-pub(super) fn git(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, Failure> {
-    let output = stafette_engine::git_command().arg("-C").arg(folder).args(arguments).output();
-    let output = output.map_err(|error| {
-        Failure::failed("Cannot start git").because(&error).fix("install git and try again")
-    })?;
-    match output.status.success() {
-        true => Ok(output.stdout),
-        false => Err(Failure::usage("This is not a git repository, or git refuses it")
-            .why(String::from_utf8_lossy(&output.stderr).trim())
-            .fix("run it inside of a repository; `git init` creates one")),
-    }
+pub(super) async fn git(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, Failure> {
+    let said = stafette_engine::run_git(folder, arguments).await;
+    said.map_err(|error| match error {
+        GitError::NotStarted { source, .. } => {
+            Failure::failed("Cannot start git").because(&source).fix("install git and try again")
+        }
+        GitError::Failed { stderr, .. } => {
+            Failure::usage("This is not a git repository, or git refuses it")
+                .why(stderr)
+                .fix("run it inside of a repository; `git init` creates one")
+        }
+        stuck => Failure::failed("Git did not end").because(&stuck).fix(STUCK),
+    })
 }

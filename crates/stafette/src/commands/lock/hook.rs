@@ -17,14 +17,17 @@ use crate::exit::{Exit, Failure};
 /// The line by which our hook is recognised.
 const MARK: &str = "# stafette lock hook";
 
+/// The largest hook that can be ours, in bytes.
+const LARGEST: u64 = 1 << 20;
+
 /// The name of the previous hook while ours is installed.
 const BEFORE: &str = "pre-commit.before-stafette";
 
 pub(super) async fn run(context: &Context, action: LockHook) -> Result<Exit, Failure> {
     let root = context.project()?.root;
-    let folder = git(&root, &["rev-parse", "--git-path", "hooks"])?;
+    let folder = git(&root, &["rev-parse", "--git-path", "hooks"]).await?;
     let folder = root.join(String::from_utf8_lossy(&folder).trim_end_matches('\n'));
-    refuse_outside(&root, &folder)?;
+    refuse_outside(&root, &folder).await?;
     let hook = folder.join("pre-commit");
     let said = match action {
         LockHook::Install => install(&folder, &hook, &root)?,
@@ -38,7 +41,7 @@ pub(super) async fn run(context: &Context, action: LockHook) -> Result<Exit, Fai
 }
 
 /// Checks that the folder of the hooks belongs to the repository: `core.hooksPath` can name any.
-fn refuse_outside(root: &Path, folder: &Path) -> Result<(), Failure> {
+async fn refuse_outside(root: &Path, folder: &Path) -> Result<(), Failure> {
     let is_plain = folder.components().all(|part| part != Component::ParentDir);
     let real = match fs::canonicalize(folder) {
         Ok(real) => Some(real),
@@ -47,7 +50,7 @@ fn refuse_outside(root: &Path, folder: &Path) -> Result<(), Failure> {
         Err(_) => None,
     };
     for place in ["--git-common-dir", "--show-toplevel"] {
-        let place = git(root, &["rev-parse", "--path-format=absolute", place])?;
+        let place = git(root, &["rev-parse", "--path-format=absolute", place]).await?;
         let place = Path::new(String::from_utf8_lossy(&place).trim_end_matches('\n')).to_owned();
         let place = fs::canonicalize(&place).unwrap_or(place);
         if real.as_ref().is_some_and(|real| real.starts_with(&place)) {
@@ -108,7 +111,8 @@ fn uninstall(folder: &Path, hook: &Path) -> Result<&'static str, Failure> {
 }
 
 fn is_ours(hook: &Path) -> bool {
-    fs::read(hook).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(MARK))
+    let read = stafette_disk::read(hook, LARGEST);
+    read.is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(MARK))
 }
 
 fn script(program: &Path, root: &Path) -> String {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use stafette_core::lock::Pattern;
 
 use super::Context;
-use super::check::git;
 use crate::exit::Failure;
+use crate::project::repository;
 use crate::state;
 
 /// The folder of the agents' worktrees, in the project's state.
@@ -78,7 +78,6 @@ pub(super) fn within(root: &Path, path: &Path) -> Option<PathBuf> {
     // The run and the agent; then the repository, which may be larger than the project.
     parts.next()?;
     parts.next()?;
-    let prefix = git(root, &["rev-parse", "--show-prefix"]).unwrap_or_default();
-    let prefix = String::from_utf8_lossy(&prefix).trim_end_matches('\n').to_owned();
-    parts.as_path().strip_prefix(prefix).ok().map(Path::to_owned)
+    let prefix = repository(root).and_then(|top| root.strip_prefix(top).ok());
+    parts.as_path().strip_prefix(prefix.unwrap_or(Path::new(""))).ok().map(Path::to_owned)
 }
