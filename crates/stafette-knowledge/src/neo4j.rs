@@ -83,7 +83,9 @@ fn trouble(error: BoltError) -> GraphError {
         }
         BoltError::Address(_) | BoltError::TooLong { .. } => GraphError::Failed { why },
         BoltError::Malformed(_) => corrupt("an answer", why),
-        BoltError::Broken(_) | BoltError::Late(_) => GraphError::Away { why },
+        BoltError::Broken(_) | BoltError::Late(_) | BoltError::Strange(_) => {
+            GraphError::Away { why }
+        }
     }
 }
 
@@ -412,5 +414,32 @@ impl Graph for Neo4jGraph {
             };
             within(work).await
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s1_12_what_is_not_the_fault_of_a_query_may_pass() {
+        let refused = |code: &str| BoltError::Refused { code: code.into(), message: "no".into() };
+        for passes in [
+            refused("Neo.TransientError.Transaction.DeadlockDetected"),
+            refused("Neo.ClientError.Security.Unauthorized"),
+            BoltError::Broken("reset".into()),
+            BoltError::Late(PATIENCE),
+            BoltError::Strange("HTTP"),
+        ] {
+            assert!(trouble(passes).may_pass());
+        }
+        for stays in [
+            refused("Neo.ClientError.Statement.SyntaxError"),
+            refused("Neo.ClientError.Schema.ConstraintValidationFailed"),
+            BoltError::Malformed("a date"),
+            BoltError::TooLong { what: "a request" },
+        ] {
+            assert!(!trouble(stays).may_pass());
+        }
     }
 }

@@ -52,6 +52,10 @@ pub(super) enum BoltError {
     Late(Duration),
     #[error("{what} is longer than {} MiB", link::LONGEST >> 20)]
     TooLong { what: &'static str },
+    /// What answers is no server of a version that is known.
+    #[error("{0}")]
+    Strange(&'static str),
+    /// A value is none that can be read.
     #[error("{0}")]
     Malformed(&'static str),
 }

@@ -52,7 +52,7 @@ impl Link {
         self.send(&[Request::Run { text, with }, Request::Pull]).await?;
         let names = match self.success().await?.remove("fields") {
             Some(Value::Array(names)) => names,
-            _ => return Err(BoltError::Malformed("an answer does not name its fields")),
+            _ => return Err(BoltError::Strange("an answer does not name its fields")),
         };
         let names: Vec<&str> = names.iter().map(|name| name.as_str().unwrap_or_default()).collect();
         let mut rows = Vec::new();
@@ -139,7 +139,7 @@ impl Link {
 fn refused(answer: Answer) -> BoltError {
     match answer {
         Answer::Failure { code, message } => BoltError::Refused { code, message },
-        _ => BoltError::Malformed("an answer came where none belongs"),
+        _ => BoltError::Strange("an answer came where none belongs"),
     }
 }
 

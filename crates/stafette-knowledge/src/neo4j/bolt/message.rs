@@ -22,11 +22,11 @@ pub(super) fn version(answer: [u8; 4]) -> Result<Version, BoltError> {
     match answer {
         [0, 0, minor @ 0..=8, 5] => Ok(Version { major: 5, minor }),
         [0, 0, 4, 4] => Ok(Version { major: 4, minor: 4 }),
-        [0, 0, 0, 0] => Err(BoltError::Malformed("the server knows neither version 4.4 nor 5")),
+        [0, 0, 0, 0] => Err(BoltError::Strange("the server knows neither version 4.4 nor 5")),
         [b'H', b'T', b'T', b'P'] => {
-            Err(BoltError::Malformed("the server speaks HTTP here; Bolt has another port"))
+            Err(BoltError::Strange("the server speaks HTTP here; Bolt has another port"))
         }
-        _ => Err(BoltError::Malformed("the server does not answer the handshake")),
+        _ => Err(BoltError::Strange("the server does not answer the handshake")),
     }
 }
 
