@@ -38,7 +38,7 @@ use files::Folder;
 use hearing::Hearing;
 use memory::{Memory, Past};
 use questions::Questions;
-use wire::line::{self, State};
+use wire::line::State;
 use wire::{AcpError, End, Event, Peer};
 
 /// The number of file requests that are served in parallel.
@@ -91,19 +91,19 @@ pub(crate) async fn run(job: Job, link: Link) {
         }
     };
     let state = State::default();
-    let (line, pump) = line::lay(state.clone());
     let (sender, events) = mpsc::channel(wire::EVENTS);
+    let (peer, pump) = wire::lay(state.clone(), sender);
     let mut turn = Turn::new(job, link, word, group, folder, state, events);
     let ended = {
         let mut pumping = pin!(pump.run(pipes));
-        let mut talking = pin!(wire::speak(line, sender, async |peer| turn.talk(peer).await));
+        let mut talking = pin!(turn.talk(peer));
         tokio::select! {
             biased;
             ended = &mut talking => ended,
             () = &mut pumping => talking.await,
         }
     };
-    turn.close(ended.unwrap_or(Err(Broken::Gone))).await;
+    turn.close(ended).await;
 }
 
 /// A turn and its state.

@@ -9,7 +9,7 @@
 //! - Every node of the graph records who wrote it, when, and for which handoff.
 //! - Two writes under one key have the effect of one.
 //! - Time is passed in; nothing here reads a clock.
-//! - Foreign types (`rusqlite`, `neo4rs`, `roxmltree`) stop in the module that wraps them.
+//! - Foreign types (`rusqlite`, `roxmltree`) stop in the module that wraps them.
 
 pub mod calendar;
 pub mod constitution;

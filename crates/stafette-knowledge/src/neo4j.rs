@@ -1,4 +1,4 @@
-//! The graph in Neo4j, over Bolt. The only place that knows `neo4rs`.
+//! The graph in Neo4j, over Bolt.
 //!
 //! Every node has the label `Stafette` and its key beside its own label and properties, so that one
 //! constraint keeps all of them apart; other data in the same database is left alone. Outside input
@@ -7,7 +7,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use neo4rs::{ConfigBuilder, Graph as Driver, Query, Txn};
 use serde_json::{Value, json};
 use stafette_core::Fields;
 use tokio::sync::OnceCell;
@@ -20,17 +19,15 @@ use crate::graph::{
     Picture, Provenance, Record, Relation, Reply, Size, Write, corrupt, words,
 };
 
+mod bolt;
 mod text;
 mod value;
 
-use value::{bolt, from_properties, link_from, provenance_properties, to_properties};
+use bolt::{BoltError, Driver, Login, Transaction};
+use value::{from_properties, link_from, provenance_properties, to_properties};
 
 /// The time limit of one transaction.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// The time limit for a connection, and for each of its answers: a server that has just started is
-/// slow with the first ones.
-const ANSWER: Duration = Duration::from_secs(20);
 
 /// The number of tries for a transaction that collides with another.
 const TRIES: u32 = 6;
@@ -38,7 +35,8 @@ const TRIES: u32 = 6;
 /// The address of the graph and the credentials for it.
 #[derive(Clone)]
 pub struct Neo4jSettings {
-    /// The address: `bolt://host:port`, or `bolt+s://` with TLS.
+    /// The address: `bolt://host:port`, or `bolt+s://` with TLS. `neo4j://` means the same: nothing is
+    /// routed through a cluster.
     pub uri: String,
     pub user: String,
     /// The user's password. It is never printed.
@@ -73,21 +71,21 @@ impl fmt::Debug for Neo4jGraph {
 
 /// Translates an error of the server or the connection. Everything that is not clearly the query's
 /// fault may pass.
-fn trouble(error: neo4rs::Error) -> GraphError {
-    use neo4rs::Error;
-    match &error {
-        Error::Neo4j(said) => {
+fn trouble(error: BoltError) -> GraphError {
+    let why = error.to_string();
+    match error {
+        BoltError::Refused { code, .. } => {
             let ours = ["Neo.ClientError.Statement", "Neo.ClientError.Schema"];
-            if ours.iter().any(|class| said.code().starts_with(class)) {
-                return GraphError::Failed { why: error.to_string() };
+            match ours.iter().any(|class| code.starts_with(class)) {
+                true => GraphError::Failed { why },
+                false => GraphError::Away { why },
             }
-            GraphError::Away { why: error.to_string() }
         }
-        Error::ConversionError | Error::DeserializationError(_) => corrupt("an answer", &error),
-        Error::StringTooLong | Error::MapTooBig | Error::ListTooLong | Error::BytesTooBig => {
-            GraphError::Failed { why: error.to_string() }
+        BoltError::Address(_) | BoltError::TooLong { .. } => GraphError::Failed { why },
+        BoltError::Malformed(_) => corrupt("an answer", why),
+        BoltError::Broken(_) | BoltError::Late(_) | BoltError::Strange(_) => {
+            GraphError::Away { why }
         }
-        _ => GraphError::Away { why: error.to_string() },
     }
 }
 
@@ -103,21 +101,21 @@ impl Neo4jGraph {
     /// # Errors
     /// If the settings are invalid.
     pub fn new(settings: &Neo4jSettings) -> Result<Self, GraphError> {
-        let unusable = |error: neo4rs::Error| GraphError::Failed {
-            why: format!("{} cannot be used: {error}", settings.uri),
+        let login = Login {
+            user: settings.user.clone(),
+            password: settings.password.clone(),
+            database: settings.database.clone(),
         };
-        let mut config = ConfigBuilder::default()
-            .uri(&settings.uri)
-            .user(&settings.user)
-            .password(&settings.password)
-            .connection_timeout(ANSWER)
-            .max_connections(8)
-            .fetch_size(1000);
-        if let Some(database) = &settings.database {
-            config = config.db(database.as_str());
-        }
-        let driver = Driver::connect(config.build().map_err(unusable)?).map_err(unusable)?;
+        let driver = Driver::new(&settings.uri, login).map_err(trouble)?;
         Ok(Neo4jGraph { driver, uri: settings.uri.clone(), prepared: OnceCell::new() })
+    }
+
+    /// Removes everything of Stafette's from the database, and nothing else.
+    ///
+    /// # Errors
+    /// If the server does not answer, or refuses.
+    pub async fn erase(&self) -> Result<(), GraphError> {
+        self.ask(text::ERASE, json!({})).await.map(drop)
     }
 
     /// Creates constraints and indexes, once.
@@ -134,7 +132,7 @@ impl Neo4jGraph {
     /// Runs one query in a transaction of its own.
     async fn ask(&self, text: &str, with: Value) -> Result<Vec<Fields>, GraphError> {
         let work = async {
-            let mut txn = self.driver.start_txn().await.map_err(trouble)?;
+            let mut txn = self.driver.begin().await.map_err(trouble)?;
             let rows = rows(&mut txn, text, with).await?;
             txn.commit().await.map_err(trouble)?;
             Ok(rows)
@@ -168,12 +166,12 @@ impl Neo4jGraph {
     }
 
     async fn attempt(&self, batch: &Batch) -> Result<Applied, GraphError> {
-        let mut txn = self.driver.start_txn().await.map_err(trouble)?;
+        let mut txn = self.driver.begin().await.map_err(trouble)?;
         let answer = write(&mut txn, batch).await;
         match &answer {
             Ok(Applied::Now) => txn.commit().await.map_err(trouble)?,
             // The first error counts, even if the rollback is cut short.
-            _ => drop(txn.rollback().await),
+            _ => drop(txn.roll_back().await),
         }
         answer
     }
@@ -184,24 +182,17 @@ async fn within<T>(work: impl Future<Output = Result<T, GraphError>>) -> Result<
     timeout(PATIENCE, work).await.unwrap_or_else(|_| Err(late()))
 }
 
-async fn rows(txn: &mut Txn, text: &str, with: Value) -> Result<Vec<Fields>, GraphError> {
-    let mut query = Query::new(text.to_owned());
-    if let Value::Object(fields) = &with {
-        for (name, value) in fields {
-            query = query.param(name, bolt(value));
-        }
-    }
-    let mut stream = txn.execute(query).await.map_err(trouble)?;
-    let mut rows = Vec::new();
-    while let Some(row) = stream.next(txn.handle()).await.map_err(trouble)? {
-        rows.push(value::row(&row)?);
-    }
-    Ok(rows)
+async fn rows(
+    txn: &mut Transaction<'_>,
+    text: &str,
+    with: Value,
+) -> Result<Vec<Fields>, GraphError> {
+    txn.run(text, &with).await.map_err(trouble)
 }
 
 /// Writes a batch in a transaction: checks first for its key, then writes its nodes, then its
 /// links.
-async fn write(txn: &mut Txn, batch: &Batch) -> Result<Applied, GraphError> {
+async fn write(txn: &mut Transaction<'_>, batch: &Batch) -> Result<Applied, GraphError> {
     let (digest, token) = (batch.digest(), Uuid::new_v4().to_string());
     let claim = json!({"key": batch.key, "digest": digest, "token": token});
     let claimed = rows(txn, text::CLAIM, claim).await?;
@@ -228,7 +219,7 @@ async fn write(txn: &mut Txn, batch: &Batch) -> Result<Applied, GraphError> {
 
 type Put<'a> = (&'a Entity, &'a Provenance, &'a Provenance);
 
-async fn put(txn: &mut Txn, puts: Vec<Put<'_>>, keep: bool) -> Result<(), GraphError> {
+async fn put(txn: &mut Transaction<'_>, puts: Vec<Put<'_>>, keep: bool) -> Result<(), GraphError> {
     for label in Label::ALL {
         let of_label = puts.iter().filter(|(entity, ..)| entity.key().label == label);
         let rows_of: Vec<Value> = of_label
@@ -247,7 +238,11 @@ async fn put(txn: &mut Txn, puts: Vec<Put<'_>>, keep: bool) -> Result<(), GraphE
 
 type NewLink<'a> = (&'a NodeKey, Relation, &'a NodeKey, &'a Provenance);
 
-async fn link(txn: &mut Txn, batch: &str, links: Vec<NewLink<'_>>) -> Result<(), GraphError> {
+async fn link(
+    txn: &mut Transaction<'_>,
+    batch: &str,
+    links: Vec<NewLink<'_>>,
+) -> Result<(), GraphError> {
     let row = |(from, _, to, made): &NewLink<'_>| {
         let made = provenance_properties("made", made);
         json!({"from": from.to_string(), "to": to.to_string(), "made": made})
@@ -404,7 +399,7 @@ impl Graph for Neo4jGraph {
         Box::pin(async move {
             self.prepare().await?;
             let work = async {
-                let mut txn = self.driver.start_txn().await.map_err(trouble)?;
+                let mut txn = self.driver.begin().await.map_err(trouble)?;
                 let nodes = records.iter().filter_map(|record| match record {
                     Record::Node(node) => Some((&node.entity, &node.made, &node.changed)),
                     Record::Link(_) => None,
@@ -419,5 +414,32 @@ impl Graph for Neo4jGraph {
             };
             within(work).await
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s1_12_what_is_not_the_fault_of_a_query_may_pass() {
+        let refused = |code: &str| BoltError::Refused { code: code.into(), message: "no".into() };
+        for passes in [
+            refused("Neo.TransientError.Transaction.DeadlockDetected"),
+            refused("Neo.ClientError.Security.Unauthorized"),
+            BoltError::Broken("reset".into()),
+            BoltError::Late(PATIENCE),
+            BoltError::Strange("HTTP"),
+        ] {
+            assert!(trouble(passes).may_pass());
+        }
+        for stays in [
+            refused("Neo.ClientError.Statement.SyntaxError"),
+            refused("Neo.ClientError.Schema.ConstraintValidationFailed"),
+            BoltError::Malformed("a date"),
+            BoltError::TooLong { what: "a request" },
+        ] {
+            assert!(!trouble(stays).may_pass());
+        }
     }
 }

@@ -8,6 +8,8 @@
 
 pub(crate) mod canvas;
 pub(crate) mod keys;
+pub(crate) mod line;
+pub(crate) mod rows;
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};

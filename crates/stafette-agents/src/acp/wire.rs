@@ -1,38 +1,37 @@
-//! The protocol itself: the only place that knows the types of the crate that implements it.
+//! The protocol itself: the only place that knows the types of the crate that describes it.
 //!
-//! Only version 1 is supported. The crate queues without a limit, so the limits are kept by the
-//! [`line`] in front of it.
+//! Only version 1 is supported. The limits are kept by the [`line`].
 
 pub(super) mod line;
+mod message;
 mod translate;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agent_client_protocol::schema::ProtocolVersion;
-use agent_client_protocol::v1::ConnectionTo;
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::ProtocolVersion;
+use agent_client_protocol_schema::v1::{
     CancelNotification, ClientCapabilities, ContentBlock, CreateTerminalRequest,
-    CreateTerminalResponse, EnvVariable, FileSystemCapabilities, Implementation, InitializeRequest,
-    KillTerminalRequest, KillTerminalResponse, LoadSessionRequest, McpServer, McpServerStdio,
-    NewSessionRequest, PromptRequest, ReadTextFileRequest, ReadTextFileResponse,
+    CreateTerminalResponse, EnvVariable, Error, ErrorCode, FileSystemCapabilities, Implementation,
+    InitializeRequest, InitializeResponse, KillTerminalRequest, KillTerminalResponse,
+    LoadSessionRequest, LoadSessionResponse, McpServer, McpServerStdio, NewSessionRequest,
+    NewSessionResponse, PromptRequest, PromptResponse, ReadTextFileRequest, ReadTextFileResponse,
     ReleaseTerminalRequest, ReleaseTerminalResponse, RequestPermissionOutcome,
-    RequestPermissionRequest, RequestPermissionResponse, ResumeSessionRequest,
+    RequestPermissionResponse, ResumeSessionRequest, ResumeSessionResponse,
     SelectedPermissionOutcome, SessionId, SessionNotification, StopReason, TerminalExitStatus,
     TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest,
     WaitForTerminalExitResponse, WriteTextFileRequest, WriteTextFileResponse,
 };
-use agent_client_protocol::{
-    Agent, Client, Error, ErrorCode, Responder as SdkResponder, V1, is_connection_terminated,
-    is_incoming_transport_closed, on_receive_notification, on_receive_request,
-};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use stafette_core::{FailureKind, Usage};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::commands::{Exit, Shown};
 use crate::permission::Deed;
 use crate::profile;
-use line::Line;
+use line::{Answer, Outgoing, Pump, State, TASK};
 
 /// The number of events that may wait to be read before the agent is slowed down.
 pub(super) const EVENTS: usize = 64;
@@ -134,18 +133,45 @@ impl<T> std::fmt::Debug for Responder<T> {
     }
 }
 
-fn answer<T, R>(responder: SdkResponder<R, V1>, wrap: fn(T) -> R) -> Responder<T>
-where
-    R: agent_client_protocol::JsonRpcResponse + 'static,
-    T: 'static,
-{
-    Responder(Box::new(move |given| {
-        let sent = match given {
-            Ok(value) => responder.respond(wrap(value)),
-            Err(why) => responder.respond_with_error(Error::invalid_params().data(why)),
-        };
-        drop(sent);
-    }))
+/// The way back for the answer to a request of the agent. Dropped, it responds with an error.
+struct Reply {
+    id: Option<Value>,
+    to: mpsc::UnboundedSender<Outgoing>,
+}
+
+impl Reply {
+    fn new(id: Value, to: mpsc::UnboundedSender<Outgoing>) -> Self {
+        Reply { id: Some(id), to }
+    }
+
+    fn give(mut self, result: Answer) {
+        self.send(result);
+    }
+
+    fn send(&mut self, result: Answer) {
+        if let Some(id) = self.id.take() {
+            drop(self.to.send(Outgoing::Response { id, result }));
+        }
+    }
+
+    /// Makes a responder of it, whose values are put into a response.
+    fn with<T: 'static, R: Serialize>(
+        self,
+        wrap: impl FnOnce(T) -> R + Send + 'static,
+    ) -> Responder<T> {
+        Responder(Box::new(move |given: Result<T, String>| {
+            self.give(match given {
+                Ok(value) => serde_json::to_value(wrap(value)).map_err(Error::into_internal_error),
+                Err(why) => Err(Error::invalid_params().data(why)),
+            });
+        }))
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        self.send(Err(Error::internal_error()));
+    }
 }
 
 /// The reason why a request to the agent failed.
@@ -156,20 +182,30 @@ pub(super) struct AcpError {
     pub(super) gone: bool,
 }
 
+/// What came in place of an answer.
+enum Refusal {
+    /// The agent has left.
+    Gone,
+    Error(Error),
+}
+
 impl AcpError {
-    fn new(doing: &str, error: &Error) -> Self {
+    fn new(doing: &str, refusal: &Refusal) -> Self {
+        let Refusal::Error(error) = refusal else {
+            let message = format!("{doing}: it left");
+            return AcpError { kind: FailureKind::Recoverable, message, gone: true };
+        };
         let data = match &error.data {
-            Some(serde_json::Value::String(text)) => format!(": {text}"),
+            Some(Value::String(text)) => format!(": {text}"),
             Some(value) => format!(": {value}"),
             None => String::new(),
         };
-        let gone = is_incoming_transport_closed(error) || is_connection_terminated(error);
-        if error.code == ErrorCode::AUTH_REQUIRED {
+        if error.code == ErrorCode::AuthRequired {
             let message = format!("it wants a login first ({}{data})", error.message);
-            return AcpError { kind: FailureKind::Fatal, message, gone };
+            return AcpError { kind: FailureKind::Fatal, message, gone: false };
         }
         let message = format!("{doing}: {}{data}", error.message);
-        AcpError { kind: FailureKind::Recoverable, message, gone }
+        AcpError { kind: FailureKind::Recoverable, message, gone: false }
     }
 }
 
@@ -199,11 +235,36 @@ pub(super) enum End {
 /// The agent on the other side.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
-    to: ConnectionTo<Agent>,
+    to: mpsc::UnboundedSender<Outgoing>,
     servers: Vec<McpServer>,
 }
 
+/// Makes the peer behind an agent's pipes, and the pump that moves its messages. What the agent
+/// sends unasked goes to `events`.
+pub(super) fn lay(state: State, events: mpsc::Sender<Event>) -> (Peer, Pump) {
+    let (to, pump) = Pump::new(state, events);
+    (Peer { to, servers: Vec::new() }, pump)
+}
+
 impl Peer {
+    async fn request<A: DeserializeOwned>(
+        &self,
+        method: &'static str,
+        params: &impl Serialize,
+    ) -> Result<A, Refusal> {
+        let params = serde_json::to_value(params);
+        let params = params.map_err(|error| Refusal::Error(Error::into_internal_error(error)))?;
+        let (answer, answered) = oneshot::channel();
+        drop(self.to.send(Outgoing::Request { method, params, answer }));
+        let value = answered.await.map_err(|_| Refusal::Gone)?.map_err(Refusal::Error)?;
+        // Some leave out a result that has nothing in it.
+        let value = if value.is_null() { json!({}) } else { value };
+        serde_json::from_value(value).map_err(|error| {
+            let why = format!("its answer is not one of the protocol: {error}");
+            Refusal::Error(Error::internal_error().data(why))
+        })
+    }
+
     /// The same agent, whose sessions are given an MCP server with its environment.
     pub(super) fn told_of(
         self,
@@ -225,13 +286,15 @@ impl Peer {
         let request = InitializeRequest::new(ProtocolVersion::V1)
             .client_capabilities(ClientCapabilities::new().fs(files).terminal(true))
             .client_info(Implementation::new("stafette", env!("CARGO_PKG_VERSION")));
-        let told = self.to.send_request(request).block_task().await.map_err(|error| {
-            let trouble = AcpError::new("it does not say hello", &error);
+        let told = self.request("initialize", &request).await;
+        let told: InitializeResponse = told.map_err(|refusal| {
+            let trouble = AcpError::new("it does not say hello", &refusal);
             // By no other answer to a hello an agent says that it is not for this protocol.
-            match error.code {
-                ErrorCode::INVALID_REQUEST | ErrorCode::INVALID_PARAMS => {
-                    other_version(trouble.message)
-                }
+            match refusal {
+                Refusal::Error(Error {
+                    code: ErrorCode::InvalidRequest | ErrorCode::InvalidParams,
+                    ..
+                }) => other_version(trouble.message),
                 _ => trouble,
             }
         })?;
@@ -248,11 +311,11 @@ impl Peer {
         if hello.resumes {
             let request =
                 ResumeSessionRequest::new(session, folder).mcp_servers(self.servers.clone());
-            self.to.send_request(request).block_task().await.is_ok()
+            self.request::<ResumeSessionResponse>("session/resume", &request).await.is_ok()
         } else if hello.loads {
             let request =
                 LoadSessionRequest::new(session, folder).mcp_servers(self.servers.clone());
-            self.to.send_request(request).block_task().await.is_ok()
+            self.request::<LoadSessionResponse>("session/load", &request).await.is_ok()
         } else {
             false
         }
@@ -261,10 +324,9 @@ impl Peer {
     /// Opens a new session.
     pub(super) async fn open(&self, folder: &Path) -> Result<String, AcpError> {
         let request = NewSessionRequest::new(folder).mcp_servers(self.servers.clone());
-        let opened = self.to.send_request(request).block_task().await;
-        match opened {
+        match self.request::<NewSessionResponse>("session/new", &request).await {
             Ok(opened) => Ok(opened.session_id.to_string()),
-            Err(error) => Err(AcpError::new("it opens no session", &error)),
+            Err(refusal) => Err(AcpError::new("it opens no session", &refusal)),
         }
     }
 
@@ -277,8 +339,8 @@ impl Peer {
     ) -> Result<(End, Option<u64>), AcpError> {
         let session = SessionId::from(session.to_owned());
         let request = PromptRequest::new(session, vec![ContentBlock::from(text)]);
-        let done = self.to.send_request(request).block_task().await;
-        let done = done.map_err(|error| AcpError::new("the turn broke", &error))?;
+        let done = self.request::<PromptResponse>(TASK, &request).await;
+        let done = done.map_err(|refusal| AcpError::new("the turn broke", &refusal))?;
         let end = match done.stop_reason {
             StopReason::EndTurn => End::Done,
             StopReason::MaxTokens => End::OutOfTokens,
@@ -298,115 +360,132 @@ impl Peer {
     /// Asks the agent to cancel its turn.
     pub(super) fn cancel(&self, session: &str) {
         let session = SessionId::from(session.to_owned());
-        drop(self.to.send_notification(CancelNotification::new(session)));
+        let params = json!(CancelNotification::new(session));
+        drop(self.to.send(Outgoing::Notification { method: "session/cancel", params }));
     }
 }
 
-/// Talks to an agent over a line for as long as `talk` takes. Updates and requests of the agent go
-/// to `events`. `None` when the protocol itself broke; `talk` was dropped then.
-pub(super) async fn speak<R>(
-    line: Line,
-    events: mpsc::Sender<Event>,
-    talk: impl AsyncFnOnce(Peer) -> R,
-) -> Option<R> {
-    let to = || events.clone();
-    let (updates, asks, reads, writes) = (to(), to(), to(), to());
-    let (runs, shows, waits, kills, releases) = (to(), to(), to(), to(), to());
-    let talking = Client
-        .v1()
-        .with_handler(line.marks)
-        .on_receive_notification(
-            async move |told: SessionNotification, _| match translate::update(told.update) {
-                Some(event) => pass(&updates, event).await,
-                None => Ok(()),
-            },
-            on_receive_notification!(),
-        )
-        .on_receive_request(
-            async move |asked: RequestPermissionRequest, responder, _| {
-                let answer = answer(responder, |verdict| {
-                    RequestPermissionResponse::new(match verdict {
-                        PermissionDecision::Chosen(id) => {
-                            RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(id))
-                        }
-                        PermissionDecision::Dropped => RequestPermissionOutcome::Cancelled,
-                    })
-                });
-                pass(&asks, translate::ask(asked, answer)).await
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async move |asked: ReadTextFileRequest, responder, _| {
-                let answer = answer(responder, ReadTextFileResponse::new);
-                let ReadTextFileRequest { path, line, limit, .. } = asked;
-                pass(&reads, Event::Read { path, line, limit, answer }).await
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async move |asked: WriteTextFileRequest, responder, _| {
-                let answer = answer(responder, |()| WriteTextFileResponse::new());
-                let event = Event::Write { path: asked.path, text: asked.content, answer };
-                pass(&writes, event).await
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async move |asked: CreateTerminalRequest, responder, _| {
-                let run = Run {
-                    command: asked.command,
-                    arguments: asked.args,
-                    variables: asked.env.into_iter().map(|v| (v.name, v.value)).collect(),
-                    folder: asked.cwd,
-                    limit: asked.output_byte_limit,
-                };
-                let answer = answer(responder, |id: String| CreateTerminalResponse::new(id));
-                pass(&runs, Event::Run(run, answer)).await
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async move |asked: TerminalOutputRequest, responder, _| {
-                let answer = answer(responder, |shown: Shown| {
-                    TerminalOutputResponse::new(shown.text, shown.truncated)
-                        .exit_status(shown.exit.map(exit_status))
-                });
-                pass(&shows, Event::Show(asked.terminal_id.to_string(), answer)).await
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async move |asked: WaitForTerminalExitRequest, responder, _| {
-                let answer =
-                    answer(responder, |exit| WaitForTerminalExitResponse::new(exit_status(exit)));
-                pass(&waits, Event::Wait(asked.terminal_id.to_string(), answer)).await
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async move |asked: KillTerminalRequest, responder, _| {
-                let answer = answer(responder, |()| KillTerminalResponse::new());
-                pass(&kills, Event::Kill(asked.terminal_id.to_string(), answer)).await
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async move |asked: ReleaseTerminalRequest, responder, _| {
-                let answer = answer(responder, |()| ReleaseTerminalResponse::new());
-                pass(&releases, Event::Release(asked.terminal_id.to_string(), answer)).await
-            },
-            on_receive_request!(),
-        )
-        .connect_with(line.channel, async |to| Ok(talk(Peer { to, servers: Vec::new() }).await));
-    talking.await.ok()
+/// Translates a notification of the agent; `None` when it means nothing to us.
+fn told(method: &str, params: Value) -> Option<Event> {
+    match method {
+        "session/update" => {
+            let told: SessionNotification = serde_json::from_value(params).ok()?;
+            translate::update(told.update)
+        }
+        _ => None,
+    }
 }
 
-/// Passes an event on; this slows down an agent that is faster than its reader.
-async fn pass(events: &mpsc::Sender<Event>, event: Event) -> Result<(), Error> {
-    events.send(event).await.map_err(|_| Error::request_cancelled())
+/// Translates a request of the agent. What cannot be read is answered here.
+fn asked(method: &str, params: Value, reply: Reply) -> Option<Event> {
+    Some(match method {
+        "session/request_permission" => {
+            let (asked, reply) = read(params, reply)?;
+            let answer = reply.with(|decision| {
+                RequestPermissionResponse::new(match decision {
+                    PermissionDecision::Chosen(id) => {
+                        RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(id))
+                    }
+                    PermissionDecision::Dropped => RequestPermissionOutcome::Cancelled,
+                })
+            });
+            translate::ask(asked, answer)
+        }
+        "fs/read_text_file" => {
+            let (asked, reply) = read::<ReadTextFileRequest>(params, reply)?;
+            let ReadTextFileRequest { path, line, limit, .. } = asked;
+            let answer = reply.with(|text: String| ReadTextFileResponse::new(text));
+            Event::Read { path, line, limit, answer }
+        }
+        "fs/write_text_file" => {
+            let (asked, reply) = read::<WriteTextFileRequest>(params, reply)?;
+            let answer = reply.with(|()| WriteTextFileResponse::new());
+            Event::Write { path: asked.path, text: asked.content, answer }
+        }
+        "terminal/create" => {
+            let (asked, reply) = read::<CreateTerminalRequest>(params, reply)?;
+            let run = Run {
+                command: asked.command,
+                arguments: asked.args,
+                variables: asked.env.into_iter().map(|v| (v.name, v.value)).collect(),
+                folder: asked.cwd,
+                limit: asked.output_byte_limit,
+            };
+            Event::Run(run, reply.with(|id: String| CreateTerminalResponse::new(id)))
+        }
+        "terminal/output" => {
+            let (asked, reply) = read::<TerminalOutputRequest>(params, reply)?;
+            let answer = reply.with(|shown: Shown| {
+                TerminalOutputResponse::new(shown.text, shown.truncated)
+                    .exit_status(shown.exit.map(exit_status))
+            });
+            Event::Show(asked.terminal_id.to_string(), answer)
+        }
+        "terminal/wait_for_exit" => {
+            let (asked, reply) = read::<WaitForTerminalExitRequest>(params, reply)?;
+            let answer = reply.with(|exit| WaitForTerminalExitResponse::new(exit_status(exit)));
+            Event::Wait(asked.terminal_id.to_string(), answer)
+        }
+        "terminal/kill" => {
+            let (asked, reply) = read::<KillTerminalRequest>(params, reply)?;
+            let answer = reply.with(|()| KillTerminalResponse::new());
+            Event::Kill(asked.terminal_id.to_string(), answer)
+        }
+        "terminal/release" => {
+            let (asked, reply) = read::<ReleaseTerminalRequest>(params, reply)?;
+            let answer = reply.with(|()| ReleaseTerminalResponse::new());
+            Event::Release(asked.terminal_id.to_string(), answer)
+        }
+        _ => {
+            reply.give(Err(Error::method_not_found()));
+            return None;
+        }
+    })
+}
+
+/// Reads the parameters of a request, or answers that they cannot be read.
+fn read<Q: DeserializeOwned>(params: Value, reply: Reply) -> Option<(Q, Reply)> {
+    match serde_json::from_value(params) {
+        Ok(asked) => Some((asked, reply)),
+        Err(error) => {
+            reply.give(Err(Error::invalid_params().data(error.to_string())));
+            None
+        }
+    }
 }
 
 fn exit_status(exit: Exit) -> TerminalExitStatus {
     TerminalExitStatus::new().exit_code(exit.code).signal(exit.signal.map(|n| n.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b_02_every_request_is_answered_once() {
+        let (to, mut sent) = mpsc::unbounded_channel();
+        let mut answer = |act: &dyn Fn(Reply)| {
+            act(Reply::new(json!("a"), to.clone()));
+            let Ok(Outgoing::Response { id, result }) = sent.try_recv() else {
+                panic!("no answer")
+            };
+            assert_eq!(id, "a");
+            assert!(sent.try_recv().is_err(), "a second answer");
+            result.map_err(|error| error.code)
+        };
+        let ask = |method: &'static str, params: Value| {
+            move |reply| drop(asked(method, params.clone(), reply))
+        };
+        let release = json!({"sessionId": "s", "terminalId": "t"});
+        assert_eq!(answer(&ask("fs/dance", json!({}))), Err(ErrorCode::MethodNotFound));
+        assert_eq!(answer(&ask("terminal/release", json!(1))), Err(ErrorCode::InvalidParams));
+        let dropped = ask("terminal/release", release.clone());
+        assert_eq!(answer(&dropped), Err(ErrorCode::InternalError), "nobody answered");
+        let given = |reply| match asked("terminal/release", release.clone(), reply) {
+            Some(Event::Release(_, answer)) => answer.give(Ok(())),
+            event => panic!("{event:?}"),
+        };
+        assert_eq!(answer(&given), Ok(json!({})));
+    }
 }

@@ -3,31 +3,30 @@
 //! A script with `[[turn]]`s is played by the player of scripts, whose output becomes messages.
 //! One with `[[step]]`s does things that only this protocol has.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 
-use agent_client_protocol::schema::ProtocolVersion;
-use agent_client_protocol::v1::schema::{
-    AgentCapabilities, CancelNotification, ContentBlock, ContentChunk, Cost, CreateTerminalRequest,
-    InitializeRequest, InitializeResponse, KillTerminalRequest, LoadSessionRequest,
-    LoadSessionResponse, NewSessionRequest, NewSessionResponse, PermissionOption,
-    PermissionOptionKind, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, PromptRequest,
-    PromptResponse, ReadTextFileRequest, ReleaseTerminalRequest, RequestPermissionOutcome,
-    RequestPermissionRequest, SessionId, SessionNotification, SessionUpdate, StopReason,
-    TerminalOutputRequest, ToolCall, ToolCallUpdate, ToolCallUpdateFields, ToolKind, Usage,
-    UsageUpdate, WaitForTerminalExitRequest, WriteTextFileRequest,
+use agent_client_protocol_schema::ProtocolVersion;
+use agent_client_protocol_schema::v1::{
+    AgentCapabilities, ContentBlock, ContentChunk, Cost, CreateTerminalRequest,
+    CreateTerminalResponse, Error, InitializeResponse, KillTerminalRequest, LoadSessionRequest,
+    LoadSessionResponse, MessageId, NewSessionResponse, PermissionOption, PermissionOptionKind,
+    Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, PromptRequest, PromptResponse,
+    ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalRequest, RequestPermissionOutcome,
+    RequestPermissionRequest, RequestPermissionResponse, SessionId, SessionNotification,
+    SessionUpdate, StopReason, TerminalOutputRequest, TerminalOutputResponse, ToolCall,
+    ToolCallUpdate, ToolCallUpdateFields, ToolKind, Usage, UsageUpdate, WaitForTerminalExitRequest,
+    WaitForTerminalExitResponse, WriteTextFileRequest,
 };
-use agent_client_protocol::v1::{ConnectionTo, schema};
-use agent_client_protocol::{
-    Agent, Channel, Client, Error, TransportFrame, on_receive_notification, on_receive_request,
-};
-use futures_util::StreamExt;
 use rustix::process::{Signal, getpid, kill_process};
 use serde::Deserialize;
-use tokio::sync::Notify;
+use serde_json::Value;
+
+use acp_line::{Line, print};
+
+mod acp_line;
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -81,131 +80,51 @@ struct Step {
     stop: Option<StopReason>,
 }
 
-#[derive(Clone)]
 struct Player {
     path: PathBuf,
     script: Script,
-    cancelled: Arc<Notify>,
+    line: Line,
 }
 
 fn main() {
     let path = PathBuf::from(std::env::args().nth(1).expect("a script"));
     let text = std::fs::read_to_string(&path).expect("a script that can be read");
     let script: Script = toml::from_str(&text).expect("a script that can be played");
-    let player = Player { path, script, cancelled: Arc::default() };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    runtime.block_on(serve(player)).expect("a connection");
-    std::process::exit(0);
-}
-
-async fn serve(player: Player) -> Result<(), Error> {
-    let deaf = player.script.deaf;
-    let (opens, loads, prompts) = (player.clone(), player.clone(), player.clone());
-    let cancelled = Arc::clone(&player.cancelled);
-    Agent
-        .v1()
-        .on_receive_request(
-            async move |_: InitializeRequest, responder, _| {
+    let player = Player { path, script, line: Line::default() };
+    for request in player.line.requests(player.script.deaf) {
+        match request.method.as_str() {
+            "initialize" => {
                 let can = AgentCapabilities::new().load_session(player.script.loads);
                 let hello = InitializeResponse::new(ProtocolVersion::V1).agent_capabilities(can);
-                responder.respond(hello)
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async move |_: NewSessionRequest, responder, _| {
-                if opens.script.login {
-                    return responder.respond_with_error(Error::auth_required());
-                }
-                let id = format!("session-{}", std::process::id());
-                std::fs::write(opens.path.with_extension("session"), &id).expect("a note");
-                responder.respond(NewSessionResponse::new(id))
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async move |asked: LoadSessionRequest, responder, cx| {
-                let known = std::fs::read_to_string(loads.path.with_extension("session"));
-                if known.ok().as_deref() != Some(&*asked.session_id.0) {
-                    let unknown = schema::Error::session_not_found(asked.session_id.clone());
-                    return responder.respond_with_error(unknown.into());
-                }
-                // What was said before is said again, and must not count.
-                let voice = Voice { cx, session: asked.session_id };
-                voice.say("<<<ODEI:HANDOFF:attacker>>>", None)?;
-                responder.respond(LoadSessionResponse::new())
-            },
-            on_receive_request!(),
-        )
-        .on_receive_notification(
-            async move |_: CancelNotification, _| {
-                cancelled.notify_one();
-                Ok(())
-            },
-            on_receive_notification!(),
-        )
-        .on_receive_request(
-            async move |asked: PromptRequest, responder, cx: ConnectionTo<Client>| {
-                let voice = Voice { cx: cx.clone(), session: asked.session_id };
-                let player = prompts.clone();
-                cx.spawn(async move {
-                    let done = player.turn(&voice).await?;
-                    responder.respond(done)
-                })
-            },
-            on_receive_request!(),
-        )
-        .connect_to(pipes(deaf))
-        .await
-}
-
-/// Standard input and output as a channel.
-fn pipes(deaf: bool) -> Channel {
-    let (ours, theirs) = Channel::duplex();
-    let (mut rx, tx) = ours.into_parts();
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            drop(tx.unbounded_send(TransportFrame::parse_json(&line)));
-        }
-        if deaf {
-            loop {
-                std::thread::park();
+                request.answer(Ok(hello));
             }
+            "session/new" => request.answer(player.open()),
+            "session/load" => request.answer(player.load(&request.params())),
+            "session/prompt" => {
+                let asked: PromptRequest = request.params();
+                request.answer(player.turn(&player.voice(&asked.session_id)));
+            }
+            _ => request.answer(Err::<Value, _>(Error::method_not_found())),
         }
-    });
-    tokio::spawn(async move {
-        while let Some(frame) = rx.next().await {
-            print(&(frame.to_json().expect("a message") + "\n"));
-        }
-    });
-    theirs
-}
-
-fn print(text: &str) {
-    let mut output = std::io::stdout().lock();
-    // Nobody is left to hear it when this fails.
-    drop(output.write_all(text.as_bytes()).and_then(|()| output.flush()));
+    }
 }
 
 /// How the agent speaks in a session.
-struct Voice {
-    cx: ConnectionTo<Client>,
+struct Voice<'a> {
+    line: &'a Line,
     session: SessionId,
 }
 
-impl Voice {
-    fn tell(&self, update: SessionUpdate) -> Result<(), Error> {
-        self.cx.send_notification(SessionNotification::new(self.session.clone(), update))
+impl Voice<'_> {
+    fn tell(&self, update: SessionUpdate) {
+        let told = SessionNotification::new(self.session.clone(), update);
+        self.line.tell("session/update", told);
     }
 
-    fn say(&self, text: &str, message: Option<&str>) -> Result<(), Error> {
+    fn say(&self, text: &str, message: Option<&str>) {
         let chunk = ContentChunk::new(ContentBlock::from(text.to_owned()));
-        let chunk = chunk.message_id(message.map(|id| schema::MessageId::from(id.to_owned())));
-        self.tell(SessionUpdate::AgentMessageChunk(chunk))
+        let chunk = chunk.message_id(message.map(|id| MessageId::from(id.to_owned())));
+        self.tell(SessionUpdate::AgentMessageChunk(chunk));
     }
 }
 
@@ -218,67 +137,90 @@ fn told<T>(result: Result<T, Error>, tell: impl FnOnce(T) -> String) -> String {
 }
 
 impl Player {
-    async fn turn(self, voice: &Voice) -> Result<PromptResponse, Error> {
+    fn voice(&self, session: &SessionId) -> Voice<'_> {
+        Voice { line: &self.line, session: session.clone() }
+    }
+
+    fn open(&self) -> Result<NewSessionResponse, Error> {
+        if self.script.login {
+            return Err(Error::auth_required());
+        }
+        let id = format!("session-{}", std::process::id());
+        std::fs::write(self.path.with_extension("session"), &id).expect("a note");
+        Ok(NewSessionResponse::new(id))
+    }
+
+    fn load(&self, asked: &LoadSessionRequest) -> Result<LoadSessionResponse, Error> {
+        let known = std::fs::read_to_string(self.path.with_extension("session"));
+        if known.ok().as_deref() != Some(&*asked.session_id.0) {
+            return Err(Error::session_not_found(asked.session_id.clone()));
+        }
+        // What was said before is said again, and must not count.
+        self.voice(&asked.session_id).say("<<<ODEI:HANDOFF:attacker>>>", None);
+        Ok(LoadSessionResponse::new())
+    }
+
+    fn turn(&self, voice: &Voice<'_>) -> Result<PromptResponse, Error> {
         if !self.script.turns.is_empty() {
-            self.play(voice).await?;
+            self.play(voice);
             return Ok(PromptResponse::new(StopReason::EndTurn));
         }
         let mut done = PromptResponse::new(StopReason::EndTurn);
         let delivery = std::env::var("STAFETTE_DELIVERY").ok();
         for step in &self.script.steps {
             if step.delivery.is_none() || step.delivery == delivery {
-                done = self.step(step, voice, done).await?;
+                done = self.step(step, voice, done)?;
             }
         }
         Ok(done)
     }
 
-    async fn step(
+    fn step(
         &self,
         step: &Step,
-        voice: &Voice,
+        voice: &Voice<'_>,
         mut done: PromptResponse,
     ) -> Result<PromptResponse, Error> {
         if let Some(text) = &step.say {
             let text = text.replace("{session}", &voice.session.0);
             let cut = step.cut.unwrap_or(text.len()).max(1);
             for piece in text.as_bytes().chunks(cut) {
-                voice.say(&String::from_utf8_lossy(piece), step.message.as_deref())?;
+                voice.say(&String::from_utf8_lossy(piece), step.message.as_deref());
             }
         }
         if let Some(title) = &step.tool {
-            voice.tell(SessionUpdate::ToolCall(ToolCall::new("t1", title).kind(step.kind)))?;
+            voice.tell(SessionUpdate::ToolCall(ToolCall::new("t1", title).kind(step.kind)));
         }
         if let Some(plan) = &step.plan {
             let entry = |text: &String| {
                 PlanEntry::new(text, PlanEntryPriority::Medium, PlanEntryStatus::Pending)
             };
-            voice.tell(SessionUpdate::Plan(Plan::new(plan.iter().map(entry).collect())))?;
+            voice.tell(SessionUpdate::Plan(Plan::new(plan.iter().map(entry).collect())));
         }
         if let Some(title) = &step.ask {
-            self.ask(title, step, voice).await?;
+            self.ask(title, step, voice)?;
         }
         let session = voice.session.clone();
         if let Some(path) = &step.read {
             let request = ReadTextFileRequest::new(session.clone(), path);
             let request = request.line(step.line).limit(step.limit);
-            let read = voice.cx.send_request(request).block_task().await;
-            voice.say(&told(read, |read| read.content), None)?;
+            let read = voice.line.ask("fs/read_text_file", request);
+            voice.say(&told(read, |read: ReadTextFileResponse| read.content), None);
         }
         if let Some(path) = &step.write {
             let request = WriteTextFileRequest::new(session.clone(), path, &step.text);
-            let written = voice.cx.send_request(request).block_task().await;
-            voice.say(&told(written, |_| "written\n".into()), None)?;
+            let written = voice.line.ask("fs/write_text_file", request);
+            voice.say(&told(written, |_: Value| "written\n".into()), None);
         }
         if let Some(command) = &step.terminal {
-            let shown = self.terminal(command, step, voice).await;
-            voice.say(&told(shown, |shown| shown), None)?;
+            let shown = self.terminal(command, step, voice);
+            voice.say(&told(shown, |shown| shown), None);
         }
         for _ in 0..step.flood.unwrap_or(0) {
             let request = CreateTerminalRequest::new(session.clone(), "exec sleep 1000");
-            voice.cx.send_request(request).detach();
+            drop(voice.line.send("terminal/create", request));
             let request = WaitForTerminalExitRequest::new(session.clone(), "command-1");
-            voice.cx.send_request(request).detach();
+            drop(voice.line.send("terminal/wait_for_exit", request));
         }
         if let Some(command) = &step.run {
             let mut shell = Command::new("sh");
@@ -290,7 +232,7 @@ impl Player {
         }
         if let Some(amount) = step.usd {
             let update = UsageUpdate::new(10, 1000).cost(Cost::new(amount, "USD"));
-            voice.tell(SessionUpdate::UsageUpdate(update))?;
+            voice.tell(SessionUpdate::UsageUpdate(update));
         }
         if let Some(tokens) = step.tokens {
             done = done.usage(Usage::new(tokens, tokens, 0));
@@ -302,14 +244,14 @@ impl Player {
             die();
         }
         if step.hang {
-            self.cancelled.notified().await;
+            self.line.cancelled();
             std::fs::write(self.path.with_extension("cancelled"), "").expect("a note");
             done.stop_reason = StopReason::Cancelled;
         }
         Ok(done)
     }
 
-    async fn ask(&self, title: &str, step: &Step, voice: &Voice) -> Result<(), Error> {
+    fn ask(&self, title: &str, step: &Step, voice: &Voice<'_>) -> Result<(), Error> {
         let fields = ToolCallUpdateFields::new()
             .title(title.to_owned())
             .kind(step.kind)
@@ -323,29 +265,34 @@ impl Player {
         }
         let call = ToolCallUpdate::new("t1", fields);
         let request = RequestPermissionRequest::new(voice.session.clone(), call, options);
-        let asked = voice.cx.send_request(request).block_task().await?;
+        let asked: RequestPermissionResponse =
+            voice.line.ask("session/request_permission", request)?;
         let answer = match asked.outcome {
             RequestPermissionOutcome::Selected(chosen) => chosen.option_id.0.to_string(),
             _ => "nothing".to_owned(),
         };
-        voice.say(&format!("answer: {answer}\n"), None)
+        voice.say(&format!("answer: {answer}\n"), None);
+        Ok(())
     }
 
-    async fn terminal(&self, command: &str, step: &Step, voice: &Voice) -> Result<String, Error> {
+    fn terminal(&self, command: &str, step: &Step, voice: &Voice<'_>) -> Result<String, Error> {
         let session = voice.session.clone();
         let request = CreateTerminalRequest::new(session.clone(), command);
         let request = request.output_byte_limit(step.bytes).cwd(step.within.clone());
-        let id = voice.cx.send_request(request).block_task().await?.terminal_id;
+        let made: CreateTerminalResponse = voice.line.ask("terminal/create", request)?;
+        let id = made.terminal_id;
         if step.kill {
             let request = KillTerminalRequest::new(session.clone(), id.clone());
-            voice.cx.send_request(request).block_task().await?;
+            voice.line.ask::<Value>("terminal/kill", request)?;
         }
         let request = WaitForTerminalExitRequest::new(session.clone(), id.clone());
-        let exit = voice.cx.send_request(request).block_task().await?.exit_status;
+        let exit: WaitForTerminalExitResponse =
+            voice.line.ask("terminal/wait_for_exit", request)?;
+        let exit = exit.exit_status;
         let request = TerminalOutputRequest::new(session.clone(), id.clone());
-        let shown = voice.cx.send_request(request).block_task().await?;
+        let shown: TerminalOutputResponse = voice.line.ask("terminal/output", request)?;
         let request = ReleaseTerminalRequest::new(session, id);
-        voice.cx.send_request(request).block_task().await?;
+        voice.line.ask::<Value>("terminal/release", request)?;
         let (length, cut) = (shown.output.len(), shown.truncated);
         let end: String = shown.output.trim_end().chars().rev().take(40).collect();
         let end: String = end.chars().rev().collect();
@@ -354,33 +301,23 @@ impl Player {
     }
 
     /// Has the script's turns played, and leaves as the player does.
-    async fn play(&self, voice: &Voice) -> Result<(), Error> {
+    fn play(&self, voice: &Voice<'_>) {
         let player =
             Path::new(&std::env::args().next().expect("a name")).with_file_name("stafette-player");
         let mut playing = Command::new(player);
         playing.arg("play").arg(&self.path).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut playing = playing.spawn().expect("a player");
-        let output = playing.stdout.take().expect("a pipe");
-        let (sender, mut lines) = tokio::sync::mpsc::channel(1);
-        // Whoever speaks the protocol must not wait for a pipe.
-        std::thread::spawn(move || {
-            let mut output = BufReader::new(output);
-            let mut line = Vec::new();
-            while output.by_ref().take(8192).read_until(b'\n', &mut line).expect("a line") > 0 {
-                let text = String::from_utf8_lossy(&std::mem::take(&mut line)).into_owned();
-                sender.blocking_send(text).expect("a listener");
-            }
-        });
-        while let Some(line) = lines.recv().await {
-            drop(voice.say(&line, None));
+        let mut output = BufReader::new(playing.stdout.take().expect("a pipe"));
+        let mut line = Vec::new();
+        while output.by_ref().take(8192).read_until(b'\n', &mut line).expect("a line") > 0 {
+            voice.say(&String::from_utf8_lossy(&std::mem::take(&mut line)), None);
         }
         let status = playing.wait().expect("an end");
         if status.success() {
-            return Ok(());
+            return;
         }
-        // Its last words must be out first: they are written when this is answered.
         let request = ReadTextFileRequest::new(voice.session.clone(), "nothing");
-        drop(voice.cx.send_request(request).block_task().await);
+        drop(voice.line.ask::<Value>("fs/read_text_file", request));
         match (status.code(), status.signal()) {
             (_, Some(9)) => die(),
             (code, _) => std::process::exit(code.unwrap_or(1)),

@@ -56,7 +56,7 @@ pub enum GraphHome {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Neo4j {
-    /// The address, such as `bolt://127.0.0.1:7687`.
+    /// The address, such as `bolt://127.0.0.1:7687`; `bolt+s://` with TLS.
     pub uri: String,
     /// The environment variable with the user name; the user is `neo4j` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

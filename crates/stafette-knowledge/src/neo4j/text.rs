@@ -104,3 +104,5 @@ pub(super) const PAGE_OF_LINKS: &str = "MATCH (a:Stafette) WHERE a.key >= $from 
     OR (type(r) = $relation AND b.key > $to))) \
     RETURN a.key AS from, type(r) AS relation, b.key AS to, properties(r) AS made \
     ORDER BY a.key, relation, to LIMIT $limit";
+
+pub(super) const ERASE: &str = "MATCH (n) WHERE n:Stafette OR n:StafetteBatch DETACH DELETE n";

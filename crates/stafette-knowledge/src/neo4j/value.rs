@@ -1,8 +1,5 @@
-//! Converts our values to Bolt's and back.
+//! Nodes and links as properties, and back.
 
-use neo4rs::{
-    BoltBoolean, BoltFloat, BoltInteger, BoltList, BoltMap, BoltNull, BoltString, BoltType, Row,
-};
 use serde_json::{Value, json};
 use stafette_core::{Fields, HandoffId, Party, RunId, Time};
 
@@ -12,54 +9,6 @@ use crate::graph::{
 
 /// Properties with nested values: Neo4j stores them as text.
 const NESTED: [&str; 2] = ["breakdown", "finding"];
-
-pub(super) fn bolt(value: &Value) -> BoltType {
-    match value {
-        Value::Null => BoltType::Null(BoltNull),
-        Value::Bool(value) => BoltType::Boolean(BoltBoolean::new(*value)),
-        Value::Number(number) => match number.as_i64() {
-            Some(whole) => BoltType::Integer(BoltInteger::new(whole)),
-            None => BoltType::Float(BoltFloat::new(number.as_f64().unwrap_or(f64::NAN))),
-        },
-        Value::String(text) => BoltType::String(BoltString::from(text.as_str())),
-        Value::Array(values) => {
-            BoltType::List(BoltList::from(values.iter().map(bolt).collect::<Vec<_>>()))
-        }
-        Value::Object(fields) => {
-            let pairs = fields.iter().map(|(name, value)| (name.as_str().into(), bolt(value)));
-            BoltType::Map(pairs.collect::<BoltMap>())
-        }
-    }
-}
-
-fn json_of(value: &BoltType) -> Result<Value, GraphError> {
-    Ok(match value {
-        BoltType::Null(_) => Value::Null,
-        BoltType::Boolean(value) => Value::Bool(value.value),
-        BoltType::Integer(value) => json!(value.value),
-        BoltType::Float(value) => json!(value.value),
-        BoltType::String(text) => Value::String(text.value.clone()),
-        BoltType::List(list) => {
-            Value::Array(list.value.iter().map(json_of).collect::<Result<_, _>>()?)
-        }
-        BoltType::Map(map) => {
-            let pairs = map.value.iter();
-            let pairs = pairs.map(|(name, value)| Ok((name.value.clone(), json_of(value)?)));
-            Value::Object(pairs.collect::<Result<_, GraphError>>()?)
-        }
-        _ => return Err(corrupt("an answer", "it has a type that is not expected")),
-    })
-}
-
-pub(super) fn row(row: &Row) -> Result<Fields, GraphError> {
-    let keys: Vec<String> = row.keys().into_iter().map(|key| key.value.clone()).collect();
-    let mut fields = Fields::new();
-    for key in keys {
-        let value: BoltType = row.get(&key).map_err(|error| corrupt("an answer", error))?;
-        fields.insert(key, json_of(&value)?);
-    }
-    Ok(fields)
-}
 
 /// Returns the origin as properties: who, when and for what.
 pub(super) fn provenance_properties(prefix: &str, from: &Provenance) -> Value {

@@ -34,10 +34,7 @@ fn server(folder: &Path) -> (Option<Neo4j>, Neo4jSettings) {
 
 /// Removes what the cases wrote, and nothing else.
 async fn wipe(settings: &Neo4jSettings) {
-    let Neo4jSettings { uri, user, password, .. } = settings;
-    let driver = neo4rs::Graph::new(uri, user, password).expect("a driver");
-    let text = "MATCH (n) WHERE n:Stafette OR n:StafetteBatch DETACH DELETE n";
-    driver.run(neo4rs::query(text)).await.expect("wiped");
+    Neo4jGraph::new(settings).expect("a graph").erase().await.expect("wiped");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

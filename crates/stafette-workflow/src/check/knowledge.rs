@@ -60,7 +60,7 @@ fn graph(report: &mut Report<'_>, knowledge: &Knowledge) {
         _ => {}
     }
     if let Some(neo4j) = &knowledge.neo4j {
-        let schemes = ["bolt://", "bolt+s://", "bolt+ssc://", "neo4j://", "neo4j+s://"];
+        let schemes = ["bolt://", "bolt+s://", "neo4j://", "neo4j+s://"];
         address(report, &neo4j.uri, &schemes, "/knowledge/neo4j/uri");
     }
 }

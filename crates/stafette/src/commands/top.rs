@@ -23,7 +23,7 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::window::Signals;
 use state::{Answer, Asked, Effect, Input, Looked, Snapshot, State};
-use terminal::{Keys, Terminal};
+use terminal::Terminal;
 use view::Theme;
 
 /// The least time between two requests to the daemon.
@@ -65,14 +65,13 @@ async fn show(client: Client, mut signals: Signals) -> std::io::Result<Exit> {
     let theme = Theme { colour: output::colour_wanted() };
     let mut terminal = Terminal::take(theme)?;
     let (sender, mut news) = mpsc::channel(QUEUE);
-    let mut keys = Keys::read();
     let mut clock = interval(Duration::from_secs(1));
     let mut state = State::new(Time::of(SystemTime::now()));
     tokio::spawn(watch(client.clone(), sender.clone()));
     loop {
         terminal.draw(&mut state)?;
         let input = tokio::select! {
-            key = keys.recv() => key,
+            typed = terminal.next() => typed,
             input = news.recv() => input,
             _ = clock.tick() => Some(Input::Tick(Time::of(SystemTime::now()))),
             () = signals.any() => None,
@@ -92,11 +91,9 @@ async fn show(client: Client, mut signals: Signals) -> std::io::Result<Exit> {
                 let said = match client.get(&path).await {
                     Err(failure) => words(&failure),
                     Ok(glance) => {
-                        keys.rest(true);
                         drop(terminal);
                         let said = attach::watch(&client, &glance, false).await;
                         terminal = Terminal::take(theme)?;
-                        keys.rest(false);
                         said.unwrap_or_else(|failure| words(&failure))
                     }
                 };

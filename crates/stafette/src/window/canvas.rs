@@ -5,20 +5,21 @@ use std::fmt::Write as _;
 
 use stafette_agents::screen::Screen;
 
+use super::rows::{Rows, SHOWN};
+
 /// The view of an agent's screen in the user's terminal.
 #[derive(Debug)]
 pub(crate) struct Canvas {
     size: (u16, u16),
     /// The first visible column and row of the agent's screen.
     corner: (u16, u16),
-    /// The rows as they were written last; empty when the window is.
-    drawn: Vec<String>,
+    drawn: Rows,
 }
 
 impl Canvas {
     /// An empty window with this many columns and rows.
     pub(crate) fn new(size: (u16, u16)) -> Self {
-        Canvas { size, corner: (0, 0), drawn: Vec::new() }
+        Canvas { size, corner: (0, 0), drawn: Rows::default() }
     }
 
     /// Sets another size; nothing that was drawn can be relied on.
@@ -45,24 +46,14 @@ impl Canvas {
         if self.size.1 > 1 {
             lines.push(format!("\x1b[7m{line}\x1b[0m"));
         }
-        // Hidden while it moves, and shown at its place in the end.
-        let mut text = "\x1b[?2026h\x1b[?25l".to_owned();
-        if self.drawn.is_empty() {
-            text.push_str("\x1b[2J");
-        }
-        for (row, line) in lines.iter().enumerate() {
-            if self.drawn.get(row) != Some(line) {
-                // Writing to a string does not fail.
-                let _ = write!(text, "\x1b[{};1H\x1b[2K{line}", row + 1);
-            }
-        }
-        self.drawn = lines;
+        let mut text = self.drawn.write(lines);
         let (column, row) =
             (cursor.column - left.min(cursor.column), cursor.row - top.min(cursor.row));
         if cursor.visible && column < columns && row < rows {
+            // Writing to a string does not fail.
             let _ = write!(text, "\x1b[{};{}H\x1b[?25h", row + 1, column + 1);
         }
-        text.push_str("\x1b[?2026l");
+        text.push_str(SHOWN);
         text
     }
 }

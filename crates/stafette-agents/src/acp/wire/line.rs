@@ -1,32 +1,30 @@
-//! The pipes of an agent, with the limits that the protocol's crate does not keep.
+//! The pipes of an agent, and the messages in them.
 //!
-//! - A line has a limit.
-//! - Only a limited amount may be on its way to the crate: after that, a mark of our own is sent
-//!   behind it, and nothing is read before the mark came through.
+//! - A line has a limit, and nothing more is read before all messages of a piece are handled: an
+//!   agent that is faster than its reader is slowed down.
+//! - What is written does not wait for what is read.
 //! - Only a limited number of requests of the agent may be open.
 //! - A line that is not a message is dropped, and kept as a possible reason for a failure.
 
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use agent_client_protocol::{
-    Agent, Channel, ConnectionTo, Dispatch, Error, HandleDispatchFrom, Handled, RawJsonRpcMessage,
-    TransportFrame,
-};
-use futures_util::StreamExt;
-use serde_json::json;
+use agent_client_protocol_schema::v1::Error;
+use serde_json::Value;
 use stafette_core::{Failure, FailureKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::timeout;
 
+use super::message::Message;
+use super::{Event, Reply};
 use crate::exec::CHUNK;
 use crate::output::{Lines, Tail, plain};
 use crate::process::Pipes;
 
 /// The longest message of an agent, in bytes.
 const MESSAGE: usize = 8 * 1024 * 1024;
-
-/// The number of bytes that may be on their way before a mark is awaited.
-const ON_THE_WAY: usize = 256 * 1024;
 
 /// The maximum number of open requests of an agent.
 const REQUESTS: usize = 64;
@@ -37,38 +35,29 @@ const RUBBISH: u64 = 256;
 /// The size of standard error that is kept, in bytes.
 const ERRORS: usize = 64 * 1024;
 
-/// The method of the marks.
-const MARK: &str = "_stafette/mark";
+/// The method of the task.
+pub(super) const TASK: &str = "session/prompt";
 
-/// The crate's end of the pipes.
+/// What a request of ours gets: a value, or the agent's error.
+pub(super) type Answer = Result<Value, Error>;
+
+/// Something that is to be written to the agent.
 #[derive(Debug)]
-pub(in crate::acp) struct Line {
-    pub(super) channel: Channel,
-    pub(super) marks: Marks,
-}
-
-/// Counts the marks that come through.
-#[derive(Debug)]
-pub(in crate::acp) struct Marks(watch::Sender<u64>);
-
-impl HandleDispatchFrom<Agent> for Marks {
-    async fn handle_dispatch_from(
-        &mut self,
-        message: Dispatch,
-        _: ConnectionTo<Agent>,
-    ) -> Result<Handled<Dispatch>, Error> {
-        match message {
-            Dispatch::Notification(notification) if notification.method == MARK => {
-                self.0.send_replace(notification.params["at"].as_u64().unwrap_or_default());
-                Ok(Handled::Yes)
-            }
-            message => Ok(Handled::No { message, retry: false }),
-        }
-    }
-
-    fn describe_chain(&self) -> impl std::fmt::Debug {
-        "marks"
-    }
+pub(super) enum Outgoing {
+    /// A request; its answer is sent on. When the agent leaves, that is dropped.
+    Request {
+        method: &'static str,
+        params: Value,
+        answer: oneshot::Sender<Answer>,
+    },
+    Notification {
+        method: &'static str,
+        params: Value,
+    },
+    Response {
+        id: Value,
+        result: Answer,
+    },
 }
 
 /// The state of the pipes, as seen from outside.
@@ -110,37 +99,45 @@ impl State {
     }
 }
 
-/// Our end of the pipes.
+/// Moves messages between an agent and whoever talks to it.
 #[derive(Debug)]
 pub(in crate::acp) struct Pump {
-    channel: Channel,
     state: State,
-    seen: watch::Receiver<u64>,
-    mark: u64,
-    on_the_way: usize,
+    events: mpsc::Sender<Event>,
+    /// Also held for the replies to the agent's requests.
+    sender: mpsc::UnboundedSender<Outgoing>,
+    outgoing: mpsc::UnboundedReceiver<Outgoing>,
+    /// Messages that are not handled yet.
+    arrived: VecDeque<Message>,
+    /// Those who wait for an answer of the agent, by the id of the request.
+    asked: HashMap<u64, oneshot::Sender<Answer>>,
+    ids: u64,
     requests: usize,
     messages: u64,
     rubbish: u64,
 }
 
-/// Makes a line and the pump behind it.
-pub(in crate::acp) fn lay(state: State) -> (Line, Pump) {
-    let (ours, theirs) = Channel::duplex();
-    let (seeing, seen) = watch::channel(0);
-    let pump = Pump {
-        channel: ours,
-        state,
-        seen,
-        mark: 0,
-        on_the_way: 0,
-        requests: 0,
-        messages: 0,
-        rubbish: 0,
-    };
-    (Line { channel: theirs, marks: Marks(seeing) }, pump)
-}
-
 impl Pump {
+    pub(super) fn new(
+        state: State,
+        events: mpsc::Sender<Event>,
+    ) -> (mpsc::UnboundedSender<Outgoing>, Self) {
+        let (sender, outgoing) = mpsc::unbounded_channel();
+        let pump = Pump {
+            state,
+            events,
+            sender: sender.clone(),
+            outgoing,
+            arrived: VecDeque::new(),
+            asked: HashMap::new(),
+            ids: 0,
+            requests: 0,
+            messages: 0,
+            rubbish: 0,
+        };
+        (sender, pump)
+    }
+
     /// Moves messages until the agent closes its output or breaks a limit. When this returns, all
     /// of its messages are handled.
     pub(in crate::acp) async fn run(mut self, pipes: Pipes) {
@@ -151,23 +148,20 @@ impl Pump {
         let (mut writing, mut written) = (Vec::new(), 0);
         let mut task_in = false;
         let (mut output_ended, mut errors_ended) = (false, false);
+        let events = self.events.clone();
         loop {
-            let passed = *self.seen.borrow_and_update() == self.mark;
-            if output_ended && passed {
+            if output_ended && self.arrived.is_empty() {
+                // A program says there why it leaves, before it does.
+                let read = timeout(Duration::ZERO, errors.read(&mut errors_chunk)).await;
+                if let Ok(Ok(count)) = read {
+                    self.state.with(|inner| inner.errors.push(&errors_chunk[..count]));
+                }
                 return;
             }
             tokio::select! {
-                frame = self.channel.rx.next(), if writing.is_empty() && input.is_some() => {
-                    match frame.as_ref().map(|frame| (frame, frame.to_json())) {
-                        Some((frame, Ok(text))) => {
-                            task_in = self.leaves(frame);
-                            writing = text.into_bytes();
-                            writing.push(b'\n');
-                            written = 0;
-                        }
-                        // Neither side has anything left to send.
-                        Some((_, Err(_))) | None => input = None,
-                    }
+                Some(message) = self.outgoing.recv(), if writing.is_empty() && input.is_some() => {
+                    task_in = matches!(&message, Outgoing::Request { method: TASK, .. });
+                    (writing, written) = (self.leaves(message).to_line(), 0);
                 }
                 done = write(input.as_mut(), &writing[written..]), if !writing.is_empty() => {
                     match done {
@@ -182,12 +176,16 @@ impl Pump {
                         }
                     }
                 }
-                read = output.read(&mut output_chunk), if passed && !output_ended => {
+                place = events.reserve(), if !self.arrived.is_empty() => {
+                    // Nobody listens any more when there is no place.
+                    let Ok(place) = place else { return };
+                    if let Some(event) = self.handle() {
+                        place.send(event);
+                    }
+                }
+                read = output.read(&mut output_chunk), if self.arrived.is_empty() && !output_ended => {
                     let count = read.unwrap_or_default();
                     output_ended = count == 0 || !self.arrives(&output_chunk[..count], &mut lines);
-                    if output_ended || self.on_the_way >= ON_THE_WAY {
-                        self.send_mark();
-                    }
                 }
                 read = errors.read(&mut errors_chunk), if !errors_ended => match read {
                     Ok(count @ 1..) => {
@@ -195,55 +193,61 @@ impl Pump {
                     }
                     Ok(0) | Err(_) => errors_ended = true,
                 },
-                changed = self.seen.changed(), if !passed => if changed.is_err() {
-                    return;
-                },
             }
         }
     }
 
-    /// Inspects a message on its way to the agent. Returns true if it is the task.
-    fn leaves(&mut self, frame: &TransportFrame) -> bool {
-        match frame {
-            TransportFrame::Single(RawJsonRpcMessage::Response(_)) => {
+    /// Notes what is going to the agent.
+    fn leaves(&mut self, message: Outgoing) -> Message {
+        match message {
+            Outgoing::Request { method, params, answer } => {
+                self.ids += 1;
+                self.asked.insert(self.ids, answer);
+                Message::Request { id: self.ids.into(), method: method.to_owned(), params }
+            }
+            Outgoing::Notification { method, params } => {
+                Message::Notification { method: method.to_owned(), params }
+            }
+            Outgoing::Response { id, result } => {
                 self.requests = self.requests.saturating_sub(1);
-                false
+                Message::Response { id, result }
             }
-            TransportFrame::Single(RawJsonRpcMessage::Request(request)) => {
-                &*request.method == "session/prompt"
-            }
-            _ => false,
         }
     }
 
     /// Takes the agent's output. Returns true if it may continue.
     fn arrives(&mut self, bytes: &[u8], lines: &mut Lines) -> bool {
-        let mut whole = Vec::new();
-        lines.push(bytes, |line| whole.push(TransportFrame::parse_json(&text(line))));
-        // Bytes of an overlong line count as well, so that a mark is not put off.
-        self.on_the_way += bytes.len();
-        for frame in whole {
-            let message = match frame {
-                TransportFrame::Single(message) => message,
-                TransportFrame::Malformed { raw, .. } => {
-                    self.wonder(&raw);
-                    continue;
+        lines.push(bytes, |line| {
+            let line = String::from_utf8_lossy(line);
+            match Message::read(&line) {
+                Some(message) => {
+                    self.messages += 1;
+                    self.requests += usize::from(matches!(message, Message::Request { .. }));
+                    self.arrived.push_back(message);
                 }
-                _ => continue,
-            };
-            match &message {
-                RawJsonRpcMessage::Request(_) => self.requests += 1,
-                // Only our own marks count.
-                RawJsonRpcMessage::Notification(note) if &*note.method == MARK => continue,
-                RawJsonRpcMessage::Notification(_) | RawJsonRpcMessage::Response(_) => {}
+                None => self.wonder(&line),
             }
-            self.messages += 1;
-            drop(self.channel.tx.unbounded_send(TransportFrame::Single(message)));
-        }
+        });
         let cut = self.too_much(lines);
         let goes_on = cut.is_none();
         self.state.with(|inner| inner.cut = inner.cut.take().or(cut));
         goes_on
+    }
+
+    /// Handles the next message. Returns what the turn has to know of it.
+    fn handle(&mut self) -> Option<Event> {
+        match self.arrived.pop_front()? {
+            Message::Request { id, method, params } => {
+                super::asked(&method, params, Reply::new(id, self.sender.clone()))
+            }
+            Message::Notification { method, params } => super::told(&method, params),
+            Message::Response { id, result } => {
+                if let Some(answer) = id.as_u64().and_then(|id| self.asked.remove(&id)) {
+                    drop(answer.send(result));
+                }
+                None
+            }
+        }
     }
 
     /// The limit that the agent has broken.
@@ -271,19 +275,6 @@ impl Pump {
             self.state.with(|inner| inner.rubbish = Some(line));
         }
     }
-
-    fn send_mark(&mut self) {
-        self.on_the_way = 0;
-        let params = json!({ "at": self.mark + 1 });
-        if let Ok(mark) = RawJsonRpcMessage::notification(MARK.to_owned(), params) {
-            self.mark += 1;
-            drop(self.channel.tx.unbounded_send(TransportFrame::Single(mark)));
-        }
-    }
-}
-
-fn text(line: &[u8]) -> std::borrow::Cow<'_, str> {
-    String::from_utf8_lossy(line)
 }
 
 async fn write(

@@ -1,6 +1,6 @@
 //! Translates the updates of an agent into our own types.
 
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::v1::{
     ContentBlock, Cost, PermissionOption, PermissionOptionKind, Plan, PlanEntryStatus,
     RequestPermissionRequest, SessionUpdate, ToolCallContent, ToolCallUpdateFields, ToolKind,
 };

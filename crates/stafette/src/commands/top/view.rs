@@ -2,11 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
 use stafette_core::run::session::SessionState;
 use stafette_core::{RunId, Usage};
 use stafette_engine::{AgentView, Group};
@@ -14,6 +9,7 @@ use stafette_engine::{AgentView, Group};
 use super::state::{Pane, Prompt, State, heading};
 use super::text::{cell, cut, elapsed, remaining, width};
 use crate::output::count;
+use crate::window::line::{Line, Style};
 
 mod detail;
 
@@ -35,39 +31,40 @@ pub(super) struct Theme {
 
 impl Theme {
     fn style(self, tone: Tone) -> Style {
-        let (colour, modifier) = match tone {
-            Tone::Yours => (Color::Yellow, Modifier::BOLD),
-            Tone::Good => (Color::Green, Modifier::empty()),
-            Tone::Bad => (Color::Red, Modifier::BOLD),
-            Tone::Quiet => (Color::Reset, Modifier::DIM),
-            Tone::Head => (Color::Reset, Modifier::BOLD),
-        };
-        let style = Style::new().add_modifier(modifier);
-        if self.colour { style.fg(colour) } else { style }
+        match (tone, self.colour) {
+            (Tone::Yours, true) => "1;33",
+            (Tone::Good, true) => "32",
+            (Tone::Bad, true) => "1;31",
+            (Tone::Yours | Tone::Bad, false) | (Tone::Head, _) => "1",
+            (Tone::Quiet, _) => "2",
+            (Tone::Good, false) => "",
+        }
     }
 }
 
-/// Draws everything. Sets in the state how far its detail can be scrolled.
-pub(super) fn draw(frame: &mut Frame, state: &mut State, theme: Theme) {
-    let parts = [Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)];
-    let [top, body, bottom] = Layout::vertical(parts).areas(frame.area());
-    frame.render_widget(header(state, theme, top.width.into()), top);
-    match state.pane {
-        Pane::Help => frame.render_widget(help(theme), body),
-        Pane::Detail if state.agent().is_some() => detail(frame, state, theme, body),
-        Pane::List | Pane::Detail => list(frame, state, theme, body),
-    }
-    frame.render_widget(footer(state, theme, bottom.width.into()), bottom);
+/// Draws everything, a line for each row. Sets in the state how far its detail can be scrolled.
+pub(super) fn draw(state: &mut State, theme: Theme, size: (u16, u16)) -> Vec<Line> {
+    let (room, rows) = (usize::from(size.0), usize::from(size.1));
+    let height = rows.saturating_sub(2);
+    let mut lines = match state.pane {
+        Pane::Help => help(theme),
+        Pane::Detail if state.agent().is_some() => detail(state, theme, room, height),
+        Pane::List | Pane::Detail => list(state, theme, room, height),
+    };
+    lines.resize(height, Line::default());
+    lines.insert(0, header(state, theme, room));
+    lines.push(footer(state, theme, room));
+    lines.truncate(rows);
+    lines
 }
 
-fn detail(frame: &mut Frame, state: &mut State, theme: Theme, body: Rect) {
-    let lines = detail::lines(state, theme, body.width.into(), body.height.into());
-    state.scroll = state.scroll.min(lines.len().saturating_sub(body.height.into()));
-    let shown: Vec<Line> = lines.into_iter().skip(state.scroll).take(body.height.into()).collect();
-    frame.render_widget(Paragraph::new(shown), body);
+fn detail(state: &mut State, theme: Theme, room: usize, height: usize) -> Vec<Line> {
+    let lines = detail::lines(state, theme, room, height);
+    state.scroll = state.scroll.min(lines.len().saturating_sub(height));
+    lines.into_iter().skip(state.scroll).collect()
 }
 
-fn header(state: &State, theme: Theme, room: usize) -> Line<'static> {
+fn header(state: &State, theme: Theme, room: usize) -> Line {
     let agents = state.agents();
     let yours = agents.iter().filter(|agent| agent.group == Group::NeedsYou).count();
     let living = agents.iter().filter(|agent| agent.group != Group::Done);
@@ -85,27 +82,22 @@ fn header(state: &State, theme: Theme, room: usize) -> Line<'static> {
     let names = alerts.iter().map(|alert| alert.split(':').next().unwrap_or_default());
     let firing = format!("! {}", names.collect::<Vec<_>>().join(", "));
     let pieces = pieces.into_iter().chain((!alerts.is_empty()).then_some((Tone::Bad, firing)));
-    let mut spans = Vec::new();
-    for (tone, text) in pieces {
-        if !spans.is_empty() {
-            spans.push(Span::raw(" · "));
-        }
-        spans.push(Span::styled(text, theme.style(tone)));
+    let mut line = Line::default();
+    for (place, (tone, text)) in pieces.enumerate() {
+        line = line.then("", if place > 0 { " · " } else { "" }).then(theme.style(tone), text);
     }
-    if !state.filter.is_empty() {
-        let text = format!(" · /{}", cut(&state.filter, 20));
-        spans.push(Span::styled(text, theme.style(Tone::Quiet)));
+    if state.filter.is_empty() {
+        return line;
     }
-    Line::from(spans)
+    line.then(theme.style(Tone::Quiet), format!(" · /{}", cut(&state.filter, 20)))
 }
 
-fn list(frame: &mut Frame, state: &State, theme: Theme, body: Rect) {
+fn list(state: &State, theme: Theme, room: usize, height: usize) -> Vec<Line> {
     let shown = state.shown();
     if shown.is_empty() {
-        let lines: Vec<Line> = nobody(state).into_iter().map(Line::from).collect();
-        return frame.render_widget(Paragraph::new(lines), body);
+        return nobody(state).into_iter().map(Line::plain).collect();
     }
-    let columns = Columns::for_width(body.width.into(), &shown);
+    let columns = Columns::for_width(room, &shown);
     let mut lines: Vec<Line> = Vec::new();
     let mut pointed = 0;
     let mut group = None;
@@ -115,7 +107,7 @@ fn list(frame: &mut Frame, state: &State, theme: Theme, body: Rect) {
             let members = shown.iter().filter(|other| other.group == agent.group).count();
             let text = format!("{} {members}", heading(agent.group).to_uppercase());
             let tone = if agent.group == Group::NeedsYou { Tone::Yours } else { Tone::Head };
-            lines.push(Line::styled(text, theme.style(tone)));
+            lines.push(Line::styled(theme.style(tone), text));
         }
         let here = state.agent() == Some(*agent);
         if here {
@@ -123,11 +115,9 @@ fn list(frame: &mut Frame, state: &State, theme: Theme, body: Rect) {
         }
         lines.push(columns.row(agent, state, here, theme));
     }
-    let height = usize::from(body.height);
     let last = lines.len().saturating_sub(height);
     let first = pointed.saturating_sub(height / 2).min(last);
-    let lines: Vec<Line> = lines.into_iter().skip(first).take(height).collect();
-    frame.render_widget(Paragraph::new(lines), body);
+    lines.into_iter().skip(first).collect()
 }
 
 /// The text in place of agents: the commands to type.
@@ -171,7 +161,7 @@ impl Columns {
         Columns { name, run, cost, doing: room.saturating_sub(fixed) }
     }
 
-    fn row(&self, agent: &AgentView, state: &State, here: bool, theme: Theme) -> Line<'static> {
+    fn row(&self, agent: &AgentView, state: &State, here: bool, theme: Theme) -> Line {
         let (mark, word, tone) = how(agent);
         let mut doing = agent.doing.clone();
         let left = agent.until.as_deref().and_then(|until| remaining(until, state.now));
@@ -189,12 +179,7 @@ impl Columns {
         }
         let pointer = if here { "▸ " } else { "  " };
         let how = cell(&format!("{mark} {word}"), HOW);
-        let line = Line::from(vec![
-            Span::raw(pointer),
-            Span::styled(how, theme.style(tone)),
-            Span::raw(rest),
-        ]);
-        if here { line.style(Style::new().add_modifier(Modifier::REVERSED)) } else { line }
+        Line::plain(pointer).then(theme.style(tone), how).then("", rest).reversed(here)
     }
 }
 
@@ -218,7 +203,7 @@ fn how(agent: &AgentView) -> (char, &'static str, Tone) {
     }
 }
 
-fn footer(state: &State, theme: Theme, room: usize) -> Line<'static> {
+fn footer(state: &State, theme: Theme, room: usize) -> Line {
     let (tone, text) = match (&state.prompt, &state.said, &state.trouble) {
         (Prompt::Filter, ..) => (Tone::Head, typed("/", &state.filter, room)),
         (Prompt::Write(answer), ..) => {
@@ -233,7 +218,7 @@ fn footer(state: &State, theme: Theme, room: usize) -> Line<'static> {
         (Prompt::None, None, Some(trouble)) => (Tone::Bad, cut(&format!("! {trouble}"), room)),
         (Prompt::None, None, None) => (Tone::Quiet, hints(state, room)),
     };
-    Line::styled(text, theme.style(tone))
+    Line::styled(theme.style(tone), text)
 }
 
 /// The text that is being typed: of a long text, its end.
@@ -267,7 +252,7 @@ fn hints(state: &State, room: usize) -> String {
     line
 }
 
-fn help(theme: Theme) -> Paragraph<'static> {
+fn help(theme: Theme) -> Vec<Line> {
     let keys = [
         ("j k ↑ ↓", "move"),
         ("g G", "first, last"),
@@ -280,10 +265,9 @@ fn help(theme: Theme) -> Paragraph<'static> {
         ("q Ctrl-C", "quit; the agents go on"),
     ];
     let line = |(key, what): (&'static str, &'static str)| {
-        let key = Span::styled(cell(key, 10), theme.style(Tone::Head));
-        Line::from(vec![key, Span::raw(what)])
+        Line::styled(theme.style(Tone::Head), cell(key, 10)).then("", what)
     };
-    Paragraph::new(keys.into_iter().map(line).collect::<Vec<_>>())
+    keys.into_iter().map(line).collect()
 }
 
 #[cfg(test)]

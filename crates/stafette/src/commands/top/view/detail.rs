@@ -1,12 +1,12 @@
 //! The details of one agent, the most urgent first.
 
-use ratatui::text::{Line, Span};
 use stafette_engine::{AgentView, CouncilView, Work};
 
 use super::super::state::{Asked, State};
 use super::super::text::{cut, elapsed, remaining, wrap};
 use super::{Theme, Tone, how};
 use crate::commands::status;
+use crate::window::line::Line;
 
 /// When there is room for fewer events than this …
 const FEW: usize = 3;
@@ -15,14 +15,14 @@ const FEW: usize = 3;
 const EVENTS: usize = 8;
 
 struct Page {
-    lines: Vec<Line<'static>>,
+    lines: Vec<Line>,
     theme: Theme,
     room: usize,
 }
 
 impl Page {
     fn head(&mut self, tone: Tone, text: &str) {
-        self.lines.push(Line::styled(cut(text, self.room), self.theme.style(tone)));
+        self.lines.push(Line::styled(self.theme.style(tone), cut(text, self.room)));
     }
 
     fn gap(&mut self) {
@@ -30,22 +30,21 @@ impl Page {
     }
 
     fn text(&mut self, text: &str) {
-        self.lines.extend(wrap(text, self.room).into_iter().map(Line::from));
+        self.lines.extend(wrap(text, self.room).into_iter().map(Line::plain));
     }
 
     fn quiet(&mut self, text: &str) {
         let style = self.theme.style(Tone::Quiet);
-        self.lines.extend(wrap(text, self.room).into_iter().map(|line| Line::styled(line, style)));
+        self.lines.extend(wrap(text, self.room).into_iter().map(|line| Line::styled(style, line)));
     }
 
     fn option(&mut self, key: &str, text: &str) {
-        let key = Span::styled(format!("  {key} "), self.theme.style(Tone::Yours));
-        let text = Span::raw(cut(text, self.room.saturating_sub(4)));
-        self.lines.push(Line::from(vec![key, text]));
+        let line = Line::styled(self.theme.style(Tone::Yours), format!("  {key} "));
+        self.lines.push(line.then("", cut(text, self.room.saturating_sub(4))));
     }
 }
 
-pub(super) fn lines(state: &State, theme: Theme, room: usize, height: usize) -> Vec<Line<'static>> {
+pub(super) fn lines(state: &State, theme: Theme, room: usize, height: usize) -> Vec<Line> {
     let mut page = Page { lines: Vec::new(), theme, room };
     let Some(agent) = state.agent() else { return page.lines };
     agent_part(&mut page, agent, state);
@@ -64,7 +63,7 @@ pub(super) fn lines(state: &State, theme: Theme, room: usize, height: usize) -> 
     let left = if left < FEW { EVENTS } else { left };
     let first = state.events.len().saturating_sub(left);
     for event in &state.events[first..] {
-        page.lines.push(Line::from(cut(event, room)));
+        page.lines.push(Line::plain(cut(event, room)));
     }
     page.lines
 }

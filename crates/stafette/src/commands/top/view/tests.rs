@@ -1,16 +1,22 @@
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
+use stafette_agents::screen::Screen;
+use stafette_core::wire::frame::Word;
 use stafette_engine::CouncilView;
 
 use super::super::sample::{NOW, council, looked, team};
 use super::super::state::{Input, Key, Looked, Snapshot};
 use super::*;
+use crate::window::rows::Rows;
 
+/// What a terminal shows.
 fn screen(state: &mut State, columns: u16, rows: u16) -> String {
-    let mut terminal = Terminal::new(TestBackend::new(columns, rows)).expect("a terminal");
-    let theme = Theme { colour: false };
-    terminal.draw(|frame| draw(frame, state, theme)).expect("drawn");
-    terminal.backend().to_string()
+    let mut screen = Screen::new(Word::default(), columns, rows).expect("a size");
+    let lines = draw(state, Theme { colour: false }, (columns, rows));
+    assert_eq!(lines.len(), usize::from(rows), "a line for each row");
+    let lines = lines.iter().map(|line| line.row(columns)).collect();
+    screen.feed(Rows::default().write(lines).as_bytes());
+    let mut shown = screen.text();
+    shown.resize(rows.into(), String::new());
+    shown.into_iter().map(|row| format!("\"{}\"\n", cell(&row, columns.into()))).collect()
 }
 
 fn state(snapshot: Snapshot) -> State {
