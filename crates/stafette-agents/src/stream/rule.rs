@@ -75,7 +75,7 @@ pub struct Rule {
     /// True if no further attempt would help.
     #[serde(default)]
     pub fatal: bool,
-    /// True if the program tries the same again and again: its turn ends with this error.
+    /// True if the program tries the same again and again: its turn ends with this error or quota.
     #[serde(default)]
     pub ends: bool,
     /// The place of the flag for an end with an error, for `final`.

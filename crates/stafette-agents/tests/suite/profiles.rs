@@ -153,6 +153,20 @@ async fn b_23_a_program_that_tries_a_refused_key_again_and_again_is_ended() {
 }
 
 #[tokio::test]
+async fn b_09_a_program_that_tries_again_and_again_at_a_limit_is_ended_and_parked() {
+    let world = World::new();
+    let job = playing(&world, "qwen", "qwen-tool.jsonl", 1);
+    // The first one is about a broken connection.
+    let retries = r#"{"type":"system","subtype":"retry","data":{"reason":"retry"}}
+{"type":"system","subtype":"retry","data":{"reason":"retry","attempt":1,"maxRetries":10,"delayMs":60000}}"#;
+    let tries = format!("#!/bin/sh\ncat > prompt\necho '{retries}'\nexec sleep 600\n");
+    program::write(&world.work().join("qwen"), &tries).unwrap();
+    let failure = failed(job).await;
+    assert_eq!(failure.kind, FailureKind::Quota, "{failure:?}");
+    assert!(failure.message.contains("refuses further requests"), "{failure:?}");
+}
+
+#[tokio::test]
 async fn b_23_a_program_that_stalled_has_stalled_whatever_it_says_to_the_interruption() {
     let world = World::new();
     let mut job = playing(&world, "claude", "claude-login.jsonl", 1);
