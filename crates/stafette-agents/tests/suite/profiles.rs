@@ -61,6 +61,7 @@ async fn s5_06_the_streams_of_the_known_programs_become_handoffs_with_their_cost
         ("gemini", estimated(3160, 6_600)),
         ("qwen", Usage { unknown: unpriced, ..Usage::exactly(3160, Usd(0)) }),
         ("opencode", Usage::exactly(3160, Usd(5_600))),
+        ("goose", Usage { unknown: unpriced, ..Usage::exactly(3160, Usd(0)) }),
     ] {
         let world = World::new();
         let job = playing(&world, name, &format!("{name}-tool.jsonl"), 0);
@@ -129,6 +130,11 @@ async fn b_09_a_used_up_quota_is_told_with_its_reset_and_the_session_is_kept() {
         let failure = failed(playing(&world, name, &format!("{name}-quota.jsonl"), 1)).await;
         assert_eq!(failure.kind, FailureKind::Quota, "{name}: {failure:?}");
     }
+
+    // It exits with success.
+    let world = World::new();
+    let failure = failed(playing(&world, "goose", "goose-quota.jsonl", 0)).await;
+    assert_eq!(failure.kind, FailureKind::Quota, "{failure:?}");
 }
 
 #[tokio::test]
