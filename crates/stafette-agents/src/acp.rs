@@ -465,7 +465,7 @@ impl Turn {
         let failure = match ended {
             Ok((end, tokens)) => {
                 self.settle_accounts(tokens).await;
-                failure_of(end)
+                failure_of(end).or_else(|| self.told_error())
             }
             Err(Broken::AcpError(trouble)) if !trouble.gone => {
                 self.settle_accounts(None).await;
@@ -492,6 +492,13 @@ impl Turn {
             self.receipts.reach(Receipt::Acknowledged).await;
         }
         self.link.tell(signal).await;
+    }
+
+    /// The error that the agent's program has told as if its model had said it.
+    fn told_error(&self) -> Option<Failure> {
+        let profile = self.job.profile.as_ref()?;
+        let line = self.hearing.last_line(|line| profile.tells_error(line))?;
+        Some(profile::named(&self.job, FailureKind::Recoverable, line))
     }
 
     /// Records the consumption of the turn, by what the protocol and the program's own files say. Some

@@ -458,6 +458,9 @@ pub struct Quota {
 pub struct Failures {
     /// Phrases, compared without case, `*` for any text in between.
     pub fatal: Vec<String>,
+    /// Phrases that begin a line in which the program tells its own error as if its model had said it. They count
+    /// over ACP in a turn that has no answer.
+    pub told: Vec<String>,
 }
 
 /// The way to point a program at the model of a trial, in a home that is new. `{model}` stands for
@@ -535,6 +538,11 @@ impl Profile {
     /// Returns the used-up quota if a message reports one, with the time of its reset.
     pub fn used_up(&self, message: &str, wall: &Wall) -> Option<UsedUp> {
         phrase::any(&self.quota.says, message).then(|| UsedUp { until: reset(message, wall) })
+    }
+
+    /// True if the program tells its own error in this line of its model's text.
+    pub(crate) fn tells_error(&self, line: &str) -> bool {
+        phrase::begins(&self.failure.told, line)
     }
 
     /// True if a message means that no further attempt would help.

@@ -48,6 +48,8 @@ pub enum Heard {
         /// The time at which it is available again, if it is stated.
         until: Option<Time>,
         message: String,
+        /// True if the turn ends with it.
+        ends: bool,
     },
     /// The program reports an error.
     Error {
@@ -176,7 +178,7 @@ fn meaning(
     };
     let mut complain = |message: String| {
         if let Some(used_up) = profile.used_up(&message, wall) {
-            each(Heard::Quota { until: used_up.until, message });
+            each(Heard::Quota { until: used_up.until, message, ends: rule.ends });
         } else {
             let fatal = rule.fatal || profile.is_fatal(&message);
             each(Heard::Error { message, fatal, ends: rule.ends });
@@ -222,7 +224,7 @@ fn meaning(
             let message = message();
             let said = at(&rule.resets).and_then(|value| crate::profile::reset_value(value, wall));
             let until = said.or_else(|| crate::profile::reset(&message, wall));
-            each(Heard::Quota { until, message });
+            each(Heard::Quota { until, message, ends: rule.ends });
         }
         Emit::Error => complain(message()),
         Emit::Final => {

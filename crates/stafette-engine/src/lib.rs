@@ -72,7 +72,7 @@ pub use generations::{Ancestry, Briefing, ContextWriter, Generations};
 pub use interceptor::{ALERT, Asked, Beginning, HookDecision, Interceptor};
 pub use locks::{DeadlockAlert, LockManager, Locks, QueuePlace, restore_locks};
 pub use log::{RunLog, SEALED};
-pub use messages::{MessageView, Messages, WaitingMessage};
+pub use messages::{MessageView, Messages, Reader, WaitingMessage};
 pub use moment::{HandoffState, RunState, StateFeed, changes as state_changes};
 pub use phases::{PhaseLine, PhasesView};
 pub use record::{HandoffView, Held, RunView};

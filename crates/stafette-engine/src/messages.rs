@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::process::{Pid, test_kill_process};
 use schemars::JsonSchema;
@@ -10,7 +11,9 @@ use serde::Serialize;
 use stafette_agents::profile;
 use stafette_core::run::message::{Message, Way};
 use stafette_core::workflow::Runner;
-use stafette_core::{AgentName, Ignored, Input, MessageId, Party, Reply, Run, RunId, TurnKey};
+use stafette_core::{
+    AgentName, Ignored, Input, MessageId, Party, Reply, Run, RunId, TurnKey, Usage,
+};
 
 use crate::{Engine, EngineError, dispatch};
 
@@ -92,6 +95,10 @@ impl MessageView {
             None if at_work && has_steps(run, &sent.to) => {
                 ("queued", format!("queued: {} gets it at its next step", sent.to))
             }
+            None if at_work && is_external(run, &sent.to) => {
+                let when = "when its program asks for messages, or with its next turn";
+                ("queued", format!("queued: {} gets it {when}", sent.to))
+            }
             None => ("queued", format!("queued: {} gets it with its next turn", sent.to)),
         };
         MessageView {
@@ -118,6 +125,11 @@ fn has_steps(run: &Run, agent: &AgentName) -> bool {
     profile.is_some_and(|known| profile::asks_for_messages(&known, agent))
 }
 
+/// True if Stafette does not start the agent: nobody knows whether its program asks for messages.
+fn is_external(run: &Run, agent: &AgentName) -> bool {
+    run.workflow.agents.get(agent).is_some_and(|agent| agent.runner == Runner::External)
+}
+
 /// True if the turn of an agent in a terminal has its answer: it ends as soon as the program is quiet,
 /// and a message would only have the agent continue in a turn that ends with this answer.
 fn is_closing(run: &Run, agent: &AgentName, turn: TurnKey) -> bool {
@@ -135,6 +147,15 @@ pub struct WaitingMessage {
     pub mark: String,
     /// The message as its model is to read it.
     pub text: String,
+}
+
+/// The agent whose messages a program asks for.
+#[derive(Clone, Copy, Debug)]
+pub enum Reader<'a> {
+    /// The agent whose session has this token.
+    Session(&'a str),
+    /// The agent with this name, which Stafette has not started and which has taken a turn.
+    External(&'a AgentName),
 }
 
 /// Messages to agents: `Engine::messages`.
@@ -191,20 +212,50 @@ impl Messages<'_> {
         Ok(MessageView::of(&state, message))
     }
 
-    /// Returns the messages that wait for the agent of a session, for a process of it that shows them
-    /// to its model.
+    /// Returns a message as soon as it was delivered or its run has ended, or as it is after `within`.
+    ///
+    /// # Errors
+    /// When there is no such run, or it keeps no such message.
+    pub async fn settled(
+        self,
+        run: RunId,
+        id: MessageId,
+        within: Duration,
+    ) -> Result<MessageView, EngineError> {
+        let mut head = self.engine.head_changes();
+        let settled = async {
+            loop {
+                // Marked before reading, so that a change in between wakes this task again.
+                head.borrow_and_update();
+                let is_open = self.get(run, id).await.is_ok_and(|it| it.status == "queued");
+                if !is_open || head.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(within, settled).await;
+        self.get(run, id).await
+    }
+
+    /// Returns the messages that wait for an agent, for a process of it that shows them to its model.
+    /// Asking is a sign of life.
     ///
     /// # Errors
     /// When it is not the agent, or has no turn.
     pub async fn take(
         self,
-        token: &str,
+        reader: Reader<'_>,
         process: Option<i32>,
     ) -> Result<Vec<WaitingMessage>, EngineError> {
-        let (run, agent, turn) = self.engine.sessions().turn(token, process).await?;
+        let (run, agent, turn) = self.turn(reader, process).await?;
         let process = process.ok_or(EngineError::NotYours)?;
         let shared = self.engine.shared();
-        shared.tokens.beat(turn);
+        match reader {
+            Reader::Session(_) => shared.tokens.beat(turn),
+            Reader::External(_) => {
+                self.engine.external().report(turn, None, Usage::default()).await?;
+            }
+        }
         let state = self.engine.state(run).await?;
         if is_closing(&state, &agent, turn) {
             return Ok(Vec::new());
@@ -234,20 +285,35 @@ impl Messages<'_> {
         Ok(waiting.into_iter().map(shown).collect())
     }
 
-    /// Records that a process of a session has shown messages to its model.
+    /// Records that a process of an agent has shown messages to its model.
     ///
     /// # Errors
     /// When it is not the agent, has no turn, or it could not be stored.
     pub async fn delivered(
         self,
-        token: &str,
+        reader: Reader<'_>,
         process: Option<i32>,
         messages: Vec<MessageId>,
         way: Way,
     ) -> Result<(), EngineError> {
-        let (run, _, turn) = self.engine.sessions().turn(token, process).await?;
+        let (run, _, turn) = self.turn(reader, process).await?;
         self.engine.send(run, Input::Deliver { turn, messages, way }).await?;
         Ok(())
+    }
+
+    /// The turn in which an agent reads its messages.
+    async fn turn(
+        self,
+        reader: Reader<'_>,
+        process: Option<i32>,
+    ) -> Result<(RunId, AgentName, TurnKey), EngineError> {
+        match reader {
+            Reader::Session(token) => self.engine.sessions().turn(token, process).await,
+            Reader::External(agent) => {
+                let turn = self.engine.external().turn_of(None, agent).await?;
+                Ok((turn.run, agent.clone(), turn))
+            }
+        }
     }
 }
 

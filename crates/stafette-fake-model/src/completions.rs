@@ -112,13 +112,12 @@ pub(super) fn failure(status: u16, kind: &str, message: &str) -> HttpAnswer {
     HttpAnswer::error(status, json!({ "error": error }))
 }
 
+/// Writes that a quota is used up, as providers do that know when it resets: without that, programs take
+/// it for a limit on requests and try again for minutes.
 fn limited(resets_at: u64) -> HttpAnswer {
-    let error = json!({
-        "type": "rate_limit_exceeded",
-        "message": "Rate limit reached.",
-        "param": null,
-        "code": "rate_limit_exceeded",
-    });
-    let headers = vec![("x-ratelimit-reset-requests", resets_at.to_string())];
-    HttpAnswer::Whole { status: 429, headers, body: json!({ "error": error }) }
+    let seconds = wire::seconds_until(resets_at);
+    let message = format!("You exceeded your current quota. It will reset in {seconds}s.");
+    let kind = "insufficient_quota";
+    let error = json!({ "type": kind, "message": message, "param": null, "code": kind });
+    HttpAnswer::error(429, json!({ "error": error }))
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::ask::{Ask, Conversation, Dialect, Message, list, texts, word};
 use super::script::{Act, Reply, Usage};
 use super::toolbox;
-use super::wire::{HttpAnswer, call, pieces};
+use super::wire::{self, HttpAnswer, call, pieces};
 
 /// Reads a request in this dialect; `target` is `NAME:METHOD`, the last part of its path.
 pub(super) fn ask(body: &Value, target: &str) -> Ask {
@@ -43,9 +43,7 @@ pub(super) fn ask(body: &Value, target: &str) -> Ask {
 /// Writes the answer in this dialect.
 pub(super) fn answer(ask: &Ask, reply: &Reply) -> HttpAnswer {
     let parts: Vec<Value> = match &reply.act {
-        Act::Limited { .. } => {
-            return failure(429, "RESOURCE_EXHAUSTED", "You exceeded your current quota.");
-        }
+        Act::Limited { resets_at } => return limited(*resets_at),
         Act::Broken { status } => {
             let (kind, message) = match *status {
                 401 => ("UNAUTHENTICATED", "API key not valid. Please pass a valid API key."),
@@ -106,4 +104,17 @@ fn event(data: &Value) -> String {
 pub(super) fn failure(status: u16, kind: &str, message: &str) -> HttpAnswer {
     let error = json!({ "code": status, "message": message, "status": kind });
     HttpAnswer::error(status, json!({ "error": error }))
+}
+
+/// Writes that a quota is used up. Without the time to wait, programs take it for a limit on requests
+/// and try again for minutes.
+fn limited(resets_at: u64) -> HttpAnswer {
+    let wait = format!("{}s", wire::seconds_until(resets_at));
+    let error = json!({
+        "code": 429,
+        "message": format!("You exceeded your current quota. Please retry in {wait}."),
+        "status": "RESOURCE_EXHAUSTED",
+        "details": [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": wait }],
+    });
+    HttpAnswer::error(429, json!({ "error": error }))
 }

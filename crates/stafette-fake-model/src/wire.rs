@@ -1,5 +1,7 @@
 //! Parts that the dialects share.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use serde_json::{Value, json};
 
 use super::ask::Ask;
@@ -92,6 +94,12 @@ pub(super) fn openai_error(status: u16) -> (&'static str, &'static str) {
         529 => ("server_error", "The server is overloaded. Please try again later."),
         _ => ("server_error", "The script says that this fails."),
     }
+}
+
+/// Returns the number of seconds until a moment, in seconds since 1970.
+pub(super) fn seconds_until(moment: u64) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    moment.saturating_sub(now)
 }
 
 /// Splits a text into the pieces in which it is streamed.

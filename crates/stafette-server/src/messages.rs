@@ -6,14 +6,15 @@ use axum::http::HeaderMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::run::message::Way;
-use stafette_core::{MessageId, Party};
-use stafette_engine::{MessageView, WaitingMessage};
+use stafette_core::{AgentName, MessageId, Party};
+use stafette_engine::{MessageView, Reader, WaitingMessage};
 
 use crate::guard::TURN_TOKEN;
 use crate::openapi::operations;
 use crate::principal::Principal;
 use crate::request::{Body, Named};
 use crate::runs::{TheRun, find};
+use crate::turns::not_theirs;
 use crate::{Edge, Problem};
 
 operations! {
@@ -54,10 +55,21 @@ pub(crate) struct SendMessage {
     by: String,
 }
 
+/// The agent whose messages a program asks for.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Taker {
+    /// Name of an agent that Stafette has not started. Left out inside a session, which is known by its token.
+    agent: Option<AgentName>,
+}
+
 /// Messages that a program has shown to its model.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Shown {
+    /// Name of an agent that Stafette has not started; left out inside a session.
+    #[serde(default)]
+    agent: Option<AgentName>,
     /// Ids of the messages.
     messages: Vec<MessageId>,
     /// Moment at which it showed them.
@@ -102,8 +114,10 @@ async fn take(
     State(edge): State<Edge>,
     principal: Principal,
     headers: HeaderMap,
+    Body(Taker { agent }): Body<Taker>,
 ) -> Result<Json<Waiting>, Problem> {
-    let messages = edge.engine.messages().take(token(&headers)?, principal.pid()).await?;
+    let reader = reader(&principal, &headers, agent.as_ref())?;
+    let messages = edge.engine.messages().take(reader, principal.pid()).await?;
     Ok(Json(Waiting { messages }))
 }
 
@@ -111,15 +125,27 @@ async fn delivered(
     State(edge): State<Edge>,
     principal: Principal,
     headers: HeaderMap,
-    Body(Shown { messages, way }): Body<Shown>,
+    Body(Shown { agent, messages, way }): Body<Shown>,
 ) -> Result<Json<Waiting>, Problem> {
-    let session = edge.engine.messages();
-    session.delivered(token(&headers)?, principal.pid(), messages, way).await?;
+    let reader = reader(&principal, &headers, agent.as_ref())?;
+    edge.engine.messages().delivered(reader, principal.pid(), messages, way).await?;
     Ok(Json(Waiting { messages: Vec::new() }))
 }
 
-/// Returns the token of the caller's session, which only a program inside one has.
-fn token(headers: &HeaderMap) -> Result<&str, Problem> {
-    let token = headers.get(TURN_TOKEN).and_then(|token| token.to_str().ok());
-    token.ok_or_else(|| Problem::new(400, "no_turn_token", "Which session is asking?"))
+/// Returns the agent that the caller reads for: the one of its session, which only a program inside one
+/// can name, or an external one. An agent reads for no other.
+fn reader<'a>(
+    principal: &Principal,
+    headers: &'a HeaderMap,
+    agent: Option<&'a AgentName>,
+) -> Result<Reader<'a>, Problem> {
+    match (agent, principal.caller.agent()) {
+        (Some(agent), Some(own)) if own != agent => Err(not_theirs(own, agent)),
+        (Some(agent), _) => Ok(Reader::External(agent)),
+        (None, _) => {
+            let token = headers.get(TURN_TOKEN).and_then(|token| token.to_str().ok());
+            let token = token.map(Reader::Session);
+            token.ok_or_else(|| Problem::new(400, "no_turn_token", "Which session is asking?"))
+        }
+    }
 }

@@ -101,6 +101,13 @@ impl Hearing {
         self.doing.clone().or_else(|| self.talk.note())
     }
 
+    /// The last line for which this holds, of those that stand in for a summary; `None` in a turn that
+    /// has an answer.
+    pub(crate) fn last_line(&self, holds: impl Fn(&str) -> bool) -> Option<String> {
+        let lines = self.talk.lines(SUMMARY_LINES).into_iter();
+        lines.rev().find(|line| holds(line)).filter(|_| !self.harvest.has_answer())
+    }
+
     /// Records the consumption that the protocol reports for the turn.
     pub(crate) fn used(&mut self, usage: Usage) {
         self.harvest.used(usage);

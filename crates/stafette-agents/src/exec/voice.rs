@@ -133,14 +133,14 @@ impl Voice {
                 Heard::Denied { .. } => {}
                 Heard::Usage(count) => self.meter.take(&count),
                 Heard::Session { id } => self.note(id),
-                Heard::Quota { until, message } => {
+                Heard::Quota { until, message, ends } => {
+                    self.ends_with(ends);
                     let (known, said) = self.quota.take().unwrap_or_default();
                     let said = if said.is_empty() { message } else { said };
                     self.quota = Some((known.or(until), said));
                 }
                 Heard::Error { message, fatal, ends } if !message.is_empty() => {
-                    self.ended_badly |= ends;
-                    self.is_hopeless |= ends;
+                    self.ends_with(ends);
                     let fatal = fatal || self.trouble.as_ref().is_some_and(|(_, fatal)| *fatal);
                     self.trouble = Some((message, fatal));
                 }
@@ -152,6 +152,12 @@ impl Voice {
             }
         }
         (text, tools)
+    }
+
+    /// Takes note of whether the turn has to end with what was just reported.
+    fn ends_with(&mut self, ends: bool) {
+        self.ended_badly |= ends;
+        self.is_hopeless |= ends;
     }
 
     fn note(&mut self, id: String) {

@@ -32,7 +32,7 @@ impl Profile {
             stream: Stream { totals: _, input_includes_cached: _, rules: _ },
             session,
             quota: Quota { says: _ },
-            failure: Failures { fatal: _ },
+            failure: Failures { fatal: _, told: _ },
             price: _,
             // Only `doctor --try` uses it, in a home of its own and never for a project's profile.
             trial: _,

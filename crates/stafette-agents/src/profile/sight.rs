@@ -136,7 +136,8 @@ mod tests {
             ("exec", "opencode", Sight::ALL),
             ("pty", "opencode", Sight::NONE),
             ("acp", "goose", Sight::NONE),
-            ("exec", "goose", Sight::NONE),
+            ("exec", "goose", tokens),
+            ("pty", "goose", Sight::NONE),
             ("exec", "aider", Sight::NONE),
         ] {
             let agent = format!("runner = \"{runner}\"\nprofile = \"{profile}\"");

@@ -13,7 +13,8 @@ use serde_json::Value;
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// The values that the document must have, by place; a list means one of several.
+    /// The values that the document must have, by place; a list means one of several, a text with `*`
+    /// at its end all that begin with it.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Value>")]
     pub when: BTreeMap<String, Wanted>,
@@ -75,7 +76,7 @@ pub struct Rule {
     /// True if no further attempt would help.
     #[serde(default)]
     pub fatal: bool,
-    /// True if the program tries the same again and again: its turn ends with this error.
+    /// True if the program tries the same again and again: its turn ends with this error or quota.
     #[serde(default)]
     pub ends: bool,
     /// The place of the flag for an end with an error, for `final`.
@@ -119,8 +120,8 @@ pub enum Wanted {
 impl Wanted {
     fn is(&self, value: &Value) -> bool {
         match self {
-            Wanted::OneOf(values) => values.contains(value),
-            Wanted::Exactly(wanted) => wanted == value,
+            Wanted::OneOf(values) => values.iter().any(|wanted| is(wanted, value)),
+            Wanted::Exactly(wanted) => is(wanted, value),
         }
     }
 }
@@ -184,6 +185,13 @@ impl Rule {
             mistakes.push(format!("`{place}` is no place: write it with a slash, as in `/type`"));
         }
         mistakes
+    }
+}
+
+fn is(wanted: &Value, value: &Value) -> bool {
+    match wanted.as_str().and_then(|text| text.strip_suffix('*')) {
+        Some(start) => value.as_str().is_some_and(|text| text.starts_with(start)),
+        None => wanted == value,
     }
 }
 

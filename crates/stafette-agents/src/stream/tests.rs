@@ -119,7 +119,7 @@ fn b_09_a_rejected_rate_limit_is_a_quota_and_a_warning_is_none() {
     assert_eq!(event("allowed"), []);
     assert_eq!(event("allowed_warning"), []);
     let until = Time::parse("2026-11-16T10:00:00Z");
-    assert_eq!(event("rejected"), [Heard::Quota { until, message: String::new() }]);
+    assert_eq!(event("rejected"), [Heard::Quota { until, message: String::new(), ends: false }]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::time::Duration;
 
 use serde_json::json;
+use stafette_agents::profile::Library;
 use stafette_agents::{Job, Permission, Signal, start};
 use stafette_core::workflow::{ResultFormat, Runner};
 use stafette_core::{FailureKind, Millis, Outcome, Usage, Usd};
@@ -46,6 +47,22 @@ fn settled(heard: &[Signal]) -> Vec<&str> {
         }
     }
     choices
+}
+
+#[tokio::test]
+async fn b_09_an_error_that_a_program_tells_as_its_models_text_is_one() {
+    let goose = Library::built_in().get("goose").cloned();
+    let steps = |more: &str| {
+        let error = "Ran into this error: Rate limit exceeded: it will reset in 90s.\n\nRetry.";
+        format!("[[step]]\nsay = '''{error}\n{more}'''\n")
+    };
+    let world = World::new();
+    let failure = failed(Job { profile: goose.clone(), ..job(&world, &steps("")) }).await;
+    assert_eq!(failure.kind, FailureKind::Quota, "{failure:?}");
+    assert!(failure.until.is_some(), "{failure:?}");
+    // An agent that has answered only talks about one.
+    let answer = r#"<<<ODEI:RESULT:{"status":"resolved"}>>>"#;
+    finished(Job { profile: goose, ..job(&world, &steps(answer)) }).await;
 }
 
 const ASKING: &str = "[[step]]\nask = \"cargo test\"\nkind = \"execute\"";

@@ -61,6 +61,7 @@ async fn s5_06_the_streams_of_the_known_programs_become_handoffs_with_their_cost
         ("gemini", estimated(3160, 6_600)),
         ("qwen", Usage { unknown: unpriced, ..Usage::exactly(3160, Usd(0)) }),
         ("opencode", Usage::exactly(3160, Usd(5_600))),
+        ("goose", Usage { unknown: unpriced, ..Usage::exactly(3160, Usd(0)) }),
     ] {
         let world = World::new();
         let job = playing(&world, name, &format!("{name}-tool.jsonl"), 0);
@@ -129,6 +130,11 @@ async fn b_09_a_used_up_quota_is_told_with_its_reset_and_the_session_is_kept() {
         let failure = failed(playing(&world, name, &format!("{name}-quota.jsonl"), 1)).await;
         assert_eq!(failure.kind, FailureKind::Quota, "{name}: {failure:?}");
     }
+
+    // It exits with success.
+    let world = World::new();
+    let failure = failed(playing(&world, "goose", "goose-quota.jsonl", 0)).await;
+    assert_eq!(failure.kind, FailureKind::Quota, "{failure:?}");
 }
 
 #[tokio::test]
@@ -150,6 +156,20 @@ async fn b_23_a_program_that_tries_a_refused_key_again_and_again_is_ended() {
     let failure = failed(job).await;
     assert_eq!(failure.kind, FailureKind::Fatal, "{failure:?}");
     assert!(failure.message.contains("refuses the key"), "{failure:?}");
+}
+
+#[tokio::test]
+async fn b_09_a_program_that_tries_again_and_again_at_a_limit_is_ended_and_parked() {
+    let world = World::new();
+    let job = playing(&world, "qwen", "qwen-tool.jsonl", 1);
+    // The first one is about a broken connection.
+    let retries = r#"{"type":"system","subtype":"retry","data":{"reason":"retry"}}
+{"type":"system","subtype":"retry","data":{"reason":"retry","attempt":1,"maxRetries":10,"delayMs":60000}}"#;
+    let tries = format!("#!/bin/sh\ncat > prompt\necho '{retries}'\nexec sleep 600\n");
+    program::write(&world.work().join("qwen"), &tries).unwrap();
+    let failure = failed(job).await;
+    assert_eq!(failure.kind, FailureKind::Quota, "{failure:?}");
+    assert!(failure.message.contains("refuses further requests"), "{failure:?}");
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Context;
@@ -27,17 +28,11 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
     let read = std::io::stdin().lock().take(EVENT).read_to_string(&mut text);
     let event: Value = serde_json::from_str(&text).unwrap_or_default();
     let name = event["hook_event_name"].as_str().unwrap_or_default();
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let (Some(socket), Some(token)) = (variable("STAFETTE_SOCKET"), variable("STAFETTE_TOKEN"))
-    else {
-        return Ok(Exit::Ok);
-    };
-    // What goes to a subagent does not reach the agent.
-    if read.is_err() || name.is_empty() || !event["agent_id"].is_null() {
+    if read.is_err() || name.is_empty() {
         return Ok(Exit::Ok);
     }
-    let client = Client::new(Path::new(&socket)).of_turn(token).waiting(LIMIT).muted();
-    let Ok(taken) = client.post::<Value>("/v1/messages/take", &json!({})).await else {
+    let Some((client, reader)) = reader(context, &event).await else { return Ok(Exit::Ok) };
+    let Ok(taken) = client.post::<Value>("/v1/messages/take", &json!(reader)).await else {
         return Ok(Exit::Ok);
     };
     let waiting: Vec<&Value> = taken["messages"].as_array().into_iter().flatten().collect();
@@ -49,7 +44,8 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
         |message: &&&Value| !message["mark"].as_str().is_some_and(|it| records.contains(it));
     let new = waiting.iter().filter(is_new).filter_map(|message| message["text"].as_str());
     let texts: Vec<&str> = new.collect();
-    let stops = name == "Stop";
+    // A teammate stops as a subagent does.
+    let stops = ["Stop", "SubagentStop"].contains(&name);
     let exit = match (texts.is_empty(), stops) {
         (true, _) => Exit::Ok,
         // The exit code by which both programs send their model back to work.
@@ -65,10 +61,43 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
     };
     let ids: Vec<&Value> = waiting.iter().map(|message| &message["id"]).collect();
     let way = if stops { "stop" } else { "tool_boundary" };
-    let shown = json!({ "messages": ids, "way": way });
+    let shown = json!({ "agent": reader.agent, "messages": ids, "way": way });
     // What cannot be confirmed waits, and is found in the records then.
     let _ = client.post::<Value>("/v1/messages/delivered", &shown).await;
     Ok(exit)
+}
+
+/// The agent whose messages are asked for.
+#[derive(Debug, Serialize)]
+struct Reader {
+    /// The name of an agent that Stafette has not started; `None` inside a session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+}
+
+/// Returns the agent whose model reads what the hook prints, with a client of its daemon; `None` if it has
+/// no messages, or no daemon runs.
+async fn reader(context: &Context, event: &Value) -> Option<(Client, Reader)> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    if let (Some(socket), Some(token)) = (variable("STAFETTE_SOCKET"), variable("STAFETTE_TOKEN")) {
+        // What goes to a subagent does not reach the agent.
+        let is_agent = event["agent_id"].is_null();
+        let client = Client::new(Path::new(&socket)).of_turn(token).waiting(LIMIT).muted();
+        return is_agent.then_some((client, Reader { agent: None }));
+    }
+    let agent = match event["agent_id"].as_str() {
+        None => variable("STAFETTE_MAILBOX")?,
+        Some(id) => teammate(id, event)?.to_owned(),
+    };
+    let client = Client::new(&context.find_project().ok()??.socket().ok()?).waiting(LIMIT).muted();
+    Some((client, Reader { agent: Some(agent) }))
+}
+
+/// Returns the name of a teammate of Claude Code. Its id begins with it; that of a subagent does not begin
+/// with its type.
+fn teammate<'a>(id: &str, event: &'a Value) -> Option<&'a str> {
+    let name = event["agent_type"].as_str()?;
+    id.strip_prefix('a')?.strip_prefix(name)?.starts_with('-').then_some(name)
 }
 
 /// The end of the records that the program keeps of its session; empty when it keeps none.
@@ -81,6 +110,13 @@ fn records(event: &Value) -> String {
         file.take(RECORDS).read_to_end(&mut bytes)?;
         Ok::<_, std::io::Error>(String::from_utf8_lossy(&bytes).into_owned())
     };
-    let path = event["transcript_path"].as_str();
-    path.and_then(|path| read(path).ok()).unwrap_or_default()
+    let path = event["transcript_path"].as_str().map(str::to_owned);
+    // A teammate has a file of its own.
+    let path = match event["agent_id"].as_str() {
+        None => path,
+        Some(id) => path.and_then(|path| {
+            Some(format!("{}/subagents/agent-{id}.jsonl", path.strip_suffix(".jsonl")?))
+        }),
+    };
+    path.and_then(|path| read(&path).ok()).unwrap_or_default()
 }

@@ -195,6 +195,46 @@ fn b_27_the_examples_of_interfaces_are_typed() {
     Reader::new(&[]).act_out("docs/interfaces.md");
 }
 
+#[test]
+fn b_30_a_team_of_sessions_has_its_mail_by_stafette() {
+    let server = "plugin_stafette_stafette";
+    let takes = |prompt: &str, name: &str, handoff: &str| {
+        let wanted = json!({ "agent": name, "within_seconds": 60 });
+        let offered = json!({ "handoff": handoff, "run": "latest", "by": name });
+        Rule::when(prompt)
+            .then(Reply::mcp(server, "wait", wanted))
+            .then(Reply::mcp(server, "accept", offered))
+    };
+    let message = json!({
+        "to": "lead", "text": "The page is in page.md", "turn": "h3/1.1", "run": "latest",
+        "within_seconds": 120,
+    });
+    let script = Script::new()
+        .rule(
+            takes("You lead. Wait", "lead", "h2")
+                .then(Reply::shell("until stafette log | grep message_sent; do sleep 1; done"))
+                .then(Reply::text("The page is there.")),
+        )
+        .rule(
+            takes("You write the page", "writer", "h3")
+                .then(Reply::shell("echo Welcome > page.md"))
+                .then(Reply::mcp(server, "message", message))
+                .then(Reply::text("The page is written, and the lead knows.")),
+        );
+    let model = ModelServer::start(script).expect("a model");
+    let mut reader = Reader::new(&[]);
+    let (home, project) = (reader.world.home().join("agents"), reader.world.project());
+    copy(&repository().join("plugin"), &project.join("plugin"));
+    let claude = Cli::Claude.prepare(&home, &project, &model.url()).expect("Claude Code");
+    reader.path =
+        format!("{}:{}", claude.program.parent().expect("a folder").display(), reader.path);
+    reader.env.extend(claude.env);
+    reader.act_out("docs/agent-teams.md");
+    let exchanges = model.exchanges();
+    let heard: String = exchanges.iter().map(|one| one.body.to_string()).collect();
+    assert!(heard.contains("delivered at a tool boundary"), "the sender's receipt: {heard}");
+}
+
 /// What an assistant does with a request: it gives it to the team, waits, and says how it went.
 fn orchestrates(prompt: &str, server: &str, said: &str) -> Rule {
     Rule::when(prompt)

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use stafette_testkit::cli::Cli;
 use stafette_testkit::model::{ModelServer, Outcome, Reply, Rule, Script, turns};
 
-use crate::world::{World, until};
+use crate::mcp_stdio::Talk;
+use crate::terminal::Terminal;
+use crate::world::{Said, World, program, repository, until};
 
 /// Makes a gate: a program that reads it waits there until a test has come and left.
 fn gate(world: &World, name: &str) {
@@ -188,6 +190,171 @@ fn b_30_a_peers_message_goes_with_the_next_turn_and_names_the_agent_that_sent_it
     assert!(refused.contains("no route connects writer and stranger"), "{refused}");
     assert!(refused.contains("This is for a person"), "{refused}");
     assert_eq!(deliveries(&world), [("m1".to_owned(), "next_turn".to_owned())]);
+}
+
+/// A team whose agents Stafette does not start: each has its turn at once.
+const TEAM: &str = r#"
+[workflow]
+name = "team"
+entry = "desk"
+[agents.desk]
+runner = "exec"
+command = ["sh", "desk.sh"]
+[agents.lead]
+runner = "external"
+[agents.writer]
+runner = "external"
+[[routes]]
+from = "desk"
+to = "lead"
+[[routes]]
+from = "desk"
+to = "writer"
+[[routes]]
+from = "lead"
+to = "writer"
+[limits]
+lease = "1h"
+"#;
+
+/// Starts a run of the team, and waits until both turns are on offer.
+fn team() -> World {
+    let world = World::workflow(TEAM);
+    let hands =
+        |name: &str| format!("\"$STAFETTE_PROGRAM\" emit HANDOFF '{{\"to\":\"{name}\"}}'\n");
+    world.write("desk.sh", &(hands("lead") + &hands("writer")));
+    world.run(&["trust", "--yes"]).ok();
+    world.run(&["run", "--detach", "Write the page"]).ok();
+    until("both turns", || {
+        let run = world.run(&["status", "--json"]).ok().json();
+        (run[0]["offered"].as_array().map(Vec::len) == Some(2)).then_some(())
+    });
+    world
+}
+
+/// Runs the hook of an agent's program outside of a session.
+fn hook(world: &World, mailbox: Option<&str>, event: &Value) -> Said {
+    let env: Vec<_> = mailbox.map(|name| ("STAFETTE_MAILBOX", name)).into_iter().collect();
+    world.run_with(&["mail"], event.to_string().as_bytes(), &env)
+}
+
+#[test]
+fn b_30_an_agent_that_stafette_has_not_started_gets_its_mail_by_its_name() {
+    let world = team();
+    let mut mcp = Talk::new(&world, &[]);
+    let turn = json!({ "handoff": "h3", "run": "latest", "by": "writer" });
+    mcp.call("accept", turn).expect("its turn");
+    send(&world, "writer", "use tabs");
+    let step = json!({ "hook_event_name": "PostToolBatch" });
+    let teammate = |id: &str, name: &str| {
+        let hook = "PostToolBatch";
+        json!({ "hook_event_name": hook, "agent_id": id, "agent_type": name })
+    };
+    // Somebody else, a session that has no mailbox, a subagent of this type, and one without a turn.
+    for (mailbox, event) in [
+        (None, &step),
+        (None, &teammate("awriters-1", "writers")),
+        (Some("writer"), &teammate("a1faacd5e10a08f70", "writer")),
+        (Some("lead"), &step),
+    ] {
+        assert_eq!(hook(&world, mailbox, event).out, "", "{mailbox:?} {event}");
+    }
+    assert_eq!(deliveries(&world), []);
+    let shown = hook(&world, Some("lead"), &teammate("awriter-f035edfd86e245a8", "writer"));
+    assert!(shown.out.contains("> use tabs"), "{shown:?}");
+    assert_eq!(deliveries(&world), [("m1".to_owned(), "tool_boundary".to_owned())]);
+    assert_eq!(hook(&world, Some("writer"), &step).out, "", "it is given once");
+    send(&world, "writer", "and no spaces");
+    let stop = "SubagentStop";
+    let stop = json!({ "hook_event_name": stop, "agent_id": "awriter-1", "agent_type": "writer" });
+    let stopped = hook(&world, None, &stop);
+    assert!(stopped.code == 2 && stopped.err.contains("> and no spaces"), "{stopped:?}");
+    assert_eq!(deliveries(&world).last(), Some(&("m2".to_owned(), "stop".to_owned())));
+}
+
+/// Claude Code's own agent team: a lead in a terminal, and a teammate in the same process.
+#[test]
+fn b_30_a_team_of_claude_code_has_its_mail_by_stafette_once_and_sees_the_receipts() {
+    let world = team();
+    let server = "plugin_stafette_stafette";
+    let accepts = |name: &str, handoff: &str| {
+        Reply::mcp(server, "accept", json!({ "handoff": handoff, "run": "latest", "by": name }))
+    };
+    let sends = |to: &str, turn: &str, text: &str| {
+        let message = json!({
+            "to": to, "text": text, "turn": turn, "run": "latest", "within_seconds": 120,
+        });
+        Reply::mcp(server, "message", message)
+    };
+    let sent = |id: &str| {
+        Reply::shell(format!("until stafette log | grep 'message_sent *{id} '; do sleep 1; done"))
+    };
+    let spawned = json!({
+        "description": "write", "prompt": "You write.", "name": "writer",
+        "subagent_type": "general-purpose",
+    });
+    let script = Script::new()
+        .rule(Rule::when("Take your turn").then(accepts("lead", "h2")).then(Reply::text("Ready.")))
+        .rule(
+            Rule::when("Start the writer")
+                .then(Reply::call("Agent", spawned))
+                .then(sends("writer", "h2/1.1", "mail-for-writer"))
+                .then(sent("m2"))
+                .then(Reply::text("Everybody knows.")),
+        )
+        .rule(
+            Rule::when("You write.")
+                .then(accepts("writer", "h3"))
+                .then(sent("m1"))
+                .then(sends("lead", "h3/1.1", "mail-for-lead"))
+                .then(Reply::text("Written.")),
+        )
+        .rule(Rule::when("").then(Reply::text("Nothing to do.")));
+    let model = ModelServer::start(script).expect("a model");
+    let home = world.home().join("agents");
+    let claude = Cli::Claude.prepare(&home, &world.project(), &model.url());
+    let claude = claude.unwrap_or_else(|trouble| panic!("{trouble}"));
+    let mut command = world.command(&claude.program);
+    let tools = format!("--allowedTools=Bash,Agent,mcp__{server}");
+    let plugin = repository().join("plugin");
+    command
+        .args(["--permission-mode", "acceptEdits"])
+        .arg(tools)
+        .arg("--plugin-dir")
+        .arg(plugin.canonicalize().expect("the plugin"));
+    let own = std::path::Path::new(program()).parent().expect("a folder").display();
+    let path = format!("{own}:{}", std::env::var("PATH").unwrap_or_default());
+    command.env("PATH", path).env("TERM", "xterm-256color").current_dir(world.project());
+    command.env("STAFETTE_MAILBOX", "lead").env("CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS", "1");
+    command.env("CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN", "1");
+    command.envs(claude.env.iter().map(|(name, value)| (name, value)));
+    let mut terminal = Terminal::start(command, 120, 40);
+    terminal.sees("❯");
+    // A teammate has the tools that are there when the prompt comes.
+    terminal.types("Take your turn\r");
+    terminal.sees("Ready.");
+    terminal.types("Start the writer\r");
+    terminal.sees("Everybody knows.");
+    until("the writer's receipt", || {
+        let exchanges = model.exchanges();
+        let mut asked = exchanges.iter().filter_map(|one| one.ask.as_ref());
+        asked.any(|ask| ask.prompt.contains("You write.") && ask.step == 3).then_some(())
+    });
+    let both = ["m1", "m2"].map(|id| (id.to_owned(), "tool_boundary".to_owned()));
+    assert_eq!(deliveries(&world), both);
+    let exchanges = model.exchanges();
+    let last = |prompt: &str| {
+        let asked = exchanges
+            .iter()
+            .rev()
+            .find(|one| one.ask.as_ref().is_some_and(|ask| ask.prompt.contains(prompt)));
+        asked.expect("a request").body["messages"].to_string()
+    };
+    let (lead, writer) = (last("Start the writer"), last("You write."));
+    for (context, mail) in [(&lead, "> mail-for-lead"), (&writer, "> mail-for-writer")] {
+        assert_eq!(context.matches(mail).count(), 1, "{mail}: {context}");
+        assert_eq!(context.matches("delivered at a tool boundary").count(), 1, "{context}");
+    }
 }
 
 /// The number of messages in the middle of turns: `STAFETTE_MAIL`, and few without it.

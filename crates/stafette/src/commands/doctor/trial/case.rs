@@ -29,6 +29,9 @@ const STALL: u64 = 20;
 /// The tokens of a budget that the builder's turn exceeds.
 const BUDGET: u64 = 300;
 
+/// The turns of the work: that of the builder, and that of the reviewer.
+const TURNS: usize = 2;
+
 /// The seconds until a quota that is used up is available again.
 const RESET: u64 = 2 * 60 * 60;
 
@@ -150,6 +153,10 @@ impl TrialCase {
                 let stops = findings.asked.iter().any(|asked| asked.contains(&limit));
                 unless(counted, "its tokens are not counted")
                     .or_else(|| unless(stops, "the budget did not stop it"))
+            }
+            // What was lost on the way is said again in a further turn.
+            TrialCase::Handoff | TrialCase::Frame if findings.turns > TURNS => {
+                Some(format!("{} turns instead of {TURNS}", findings.turns))
             }
             TrialCase::Handoff | TrialCase::Frame | TrialCase::Overload => {
                 unless(!hears || findings.ran, "its command did not run")

@@ -34,6 +34,8 @@ pub(super) struct Findings {
     pub(super) failures: Vec<String>,
     /// True if the work waits for a quota.
     pub(super) parked: bool,
+    /// The turns that were given out.
+    pub(super) turns: usize,
     /// The attempts after the first.
     pub(super) retries: u64,
     /// When its processes were killed.
@@ -110,6 +112,7 @@ impl Findings {
             let first = times.filter(|at| *at >= killed).min()?;
             u64::try_from(first.0 - killed.0).ok().map(Duration::from_millis)
         });
+        self.turns = events.iter().filter(|event| event["event"] == "turn_ordered").count();
         self.parked = events.iter().any(|event| event["event"] == "handoff_parked");
     }
 
@@ -152,6 +155,7 @@ impl Findings {
             "alerts": self.alerts,
             "failures": self.failures,
             "parked": self.parked,
+            "turns": self.turns,
             "retries": self.retries,
             "noticed": self.noticed.map(seconds),
             "unexpected": self.surprises,
