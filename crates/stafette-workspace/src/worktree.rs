@@ -31,7 +31,7 @@ use crate::git::{GitError, Place};
 use crate::removal::Ground;
 
 pub use baton::{Landed, Passed};
-pub use garbage::{Collected, Kept, Quota};
+pub use garbage::{Collected, Kept, Quota, Tidied};
 pub use revision::Revision;
 pub use snapshot::SnapshotRef;
 

@@ -171,3 +171,32 @@ fn s4_06_two_edits_of_one_file_are_refused_in_plain_words() {
     let said = world.run_with(&["changes", "propose", "-"], document.as_bytes(), &[]);
     assert!(said.err.contains("a.txt has two edits"), "{said:?}");
 }
+
+#[test]
+fn b_22_prune_removes_branches_of_what_is_settled_and_says_what_it_keeps() {
+    let world = world("cat > /dev/null; echo $$ > \"$(date +%N)\"; test -e a.txt || ln -s x y");
+    world.run(&["run", "First"]).ok();
+    world.run(&["run", "Second"]).ok();
+    world.run(&["apply", "c1"]).ok();
+    world.run(&["down"]).ok();
+    let prune = ["prune", "--older-than", "0s", "--keep", "0"];
+    let said = world.run(&prune).ok();
+    let refs = || {
+        git(
+            &world,
+            &["for-each-ref", "--format=%(refname)", "refs/stafette", "refs/heads/stafette"],
+        )
+    };
+    let kept = refs();
+    assert_eq!(kept.lines().count(), 1, "what waits stays, once: {kept}");
+    let branch = kept.trim().trim_start_matches("refs/heads/");
+    let told = format!("{branch}: git branch -D {branch}");
+    assert!(format!("{}{}", said.out, said.err).contains(&told), "{said:?}");
+    world.run(&["changes", "refuse", "c2"]).ok();
+    world.run(&["down"]).ok();
+    world.run(&prune).ok();
+    assert_eq!(refs(), "");
+    let left = std::fs::read_dir(world.state().join("worktrees/worktrees")).expect("a folder");
+    let left: Vec<_> = left.map(|it| it.expect("an entry").file_name()).collect();
+    assert!(left.iter().all(|name| name == ".trash"), "{left:?}");
+}
