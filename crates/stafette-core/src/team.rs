@@ -29,7 +29,7 @@ use crate::{
 use change::{ChangeWork, Hand, ProposedSet};
 use council::vote::Vote;
 use generation::{ChangeCounts, Lineage};
-use order::{DoneOrders, Order, OrderBatch, OrderDone, OrderKey, WorkKey};
+use order::{DoneOrders, Leftover, Order, OrderBatch, OrderDone, OrderKey, WorkKey};
 
 pub use generation::Awaited;
 use phase::Measured;
@@ -110,6 +110,9 @@ pub struct Team {
     /// The orders that a run gives once, and that are done.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub done: DoneOrders,
+    /// What the agents left at the end that is in no change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<Box<Leftover>>,
 }
 
 /// The initial state of a run besides its request.
@@ -251,6 +254,8 @@ pub enum TeamInput {
         order: OrderKey,
         /// The receiver of a comment that was forwarded.
         heard: Option<change::Heard>,
+        /// What the agents left that is in no change.
+        left: Option<Box<Leftover>>,
     },
     /// A person leaves a note for the next generation.
     Note {
@@ -427,7 +432,7 @@ pub(crate) fn input(draft: &mut Draft, input: TeamInput) -> Reply {
         TeamInput::SettleChange { change, order, status, by, note } => {
             change::settle(draft, change, order, status, by, note)
         }
-        TeamInput::OrderDone { order, heard } => order::done(draft, order, heard),
+        TeamInput::OrderDone { order, heard, left } => order::done(draft, order, heard, left),
         TeamInput::Note { text, by } => generation::note::decide(draft, &text, by),
         TeamInput::HandOver { changes } => generation::hand_over::decide(draft, &changes),
     }

@@ -17,7 +17,7 @@ use stafette_core::change::{Author, Change, ChangeId, ChangeRules, ChangeStatus,
 use stafette_core::redact::Redact;
 use stafette_core::team::change::{is_asked_about, is_being_revised};
 use stafette_core::{HandoffId, Run, TurnOrder};
-use stafette_workspace::changes::mark;
+use stafette_workspace::changes::{LeftOut, mark};
 use stafette_workspace::{ChangeError, Changes, Worktree, WorktreeError, Worktrees};
 use thiserror::Error;
 
@@ -220,28 +220,47 @@ pub(crate) async fn revise(
     let Some(drafts) = worktrees.revised(own, &revision).await? else { return Ok(None) };
     let (run, agent, person) = (Some(own.run), Some(own.agent.clone()), String::new());
     let (author, rules) = (Author { run, agent, handoff, person }, rules.clone());
-    let revise = async move |changes: Changes| changes.revise(id, drafts, author, &rules).await;
+    let revise = async move |changes: Changes| {
+        let (drafts, _) = changes.fitting(drafts, &rules).await?;
+        changes.revise(id, drafts, author, &rules).await
+    };
     let change = with(settings, revise).await?;
-    worktrees.proposed(own, &revision, change.revision).await?;
+    worktrees.proposed(own, &revision, &change).await?;
     Ok(Some(change))
 }
 
 /// Proposes the outcome of a run, once: what it leaves in its last worktree, and none of its sets has.
+/// Returns what cannot be in a set.
 pub(crate) async fn propose(
     settings: &Settings,
     worktrees: &Worktrees,
     run: &Run,
     last: &Worktree,
-) -> Result<Option<Change>, NoChange> {
+) -> Result<Vec<LeftOut>, NoChange> {
     let changes = Changes::open(&settings.project, &settings.state)?;
     let mut known = readable(&changes)?;
     known.retain(|change| change.is_of(run.id));
-    let mut drafts = worktrees.difference(last).await?;
+    let (mut drafts, mut left) = worktrees.difference(last).await?;
     drafts.retain(|draft| !known.iter().any(|change| changes.has(change, draft)));
-    if drafts.is_empty() {
-        return Ok(None);
+    let files: Vec<String> = drafts.iter().map(|draft| draft.file.clone()).collect();
+    let propose = async {
+        let rules = run.workflow.change_rules();
+        let (drafts, odd) = changes.fitting(drafts, &rules).await?;
+        if !drafts.is_empty() {
+            let author =
+                Author { run: Some(run.id), agent: Some(last.agent.clone()), ..Author::default() };
+            let reason = run.request.chars().take(2_000).collect();
+            changes.draft(drafts, author, reason, &rules).await?;
+        }
+        Ok::<_, ChangeError>(odd)
+    };
+    match propose.await {
+        Ok(odd) => left.extend(odd),
+        Err(error) if error.may_pass() => return Err(error.into()),
+        Err(error) => {
+            let why = error.to_string();
+            left.extend(files.into_iter().map(|file| LeftOut { file, why: why.clone() }));
+        }
     }
-    let author = Author { run: Some(run.id), agent: Some(last.agent.clone()), ..Author::default() };
-    let reason = run.request.chars().take(2_000).collect();
-    Ok(Some(changes.draft(drafts, author, reason, &run.workflow.change_rules()).await?))
+    Ok(left)
 }

@@ -70,14 +70,17 @@ impl Explanations<'_> {
             legs.push(Leg { id, state: row.state, handoff, events });
         }
         legs.reverse();
-        let outcome = match (view.why.as_ref(), trouble, &view.waiting_on) {
+        let mut outcome = match (view.why.as_ref(), trouble, &view.waiting_on) {
             (_, trouble, _) if view.stopped => trouble.unwrap_or_else(|| "stopped".to_owned()),
             (Some(why), Some(trouble), _) => format!("{}: {why}; {trouble}", view.status),
             (Some(why), None, _) => format!("{}: {why}", view.status),
             (None, Some(trouble), _) => format!("{}: {trouble}", view.status),
             (None, None, Some(on)) => format!("{} for {on}", view.status),
-            (None, None, None) => view.status,
+            (None, None, None) => view.status.clone(),
         };
+        if let Some(left) = &view.left {
+            outcome = format!("{outcome}. {}", left.told());
+        }
         Ok(Explanation { run, request: view.request, outcome, legs })
     }
 

@@ -6,8 +6,10 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use stafette_core::RunId;
-use stafette_workspace::worktree::{Collected, Quota};
-use stafette_workspace::{WorktreeError, Worktrees};
+use stafette_core::change::{Change, ChangeStatus};
+use stafette_workspace::changes::Draft;
+use stafette_workspace::worktree::{Collected, Quota, Tidied};
+use stafette_workspace::{Changes, WorktreeError, Worktrees};
 
 /// The environment variable with the quota for worktrees, in bytes.
 pub const VARIABLE: &str = "STAFETTE_WORKTREES_MAX_BYTES";
@@ -66,6 +68,44 @@ pub async fn clear(
     }
     let worktrees = Worktrees::new(project, &home).await?;
     collect(&worktrees, is_living).await.map(Some)
+}
+
+/// Removes the branches and refs of runs that are gone, as far as what they hold is in another branch,
+/// or in changes that are applied, rejected or undone; `is_gone` gets the short form of a run's id.
+///
+/// # Errors
+/// When git cannot be asked.
+pub async fn tidy(
+    project: &Path,
+    state: &Path,
+    is_gone: impl Fn(&str) -> bool,
+) -> Result<Tidied, WorktreeError> {
+    let home = home(state);
+    if !home.is_dir() {
+        return Ok(Tidied::default());
+    }
+    let worktrees = Worktrees::new(project, &home).await?;
+    let opened = Changes::open(project, state).and_then(|changes| Ok((changes.list()?, changes)));
+    let (known, changes) = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            tracing::warn!(%error, "branches and refs of runs stay");
+            return Ok(Tidied::default());
+        }
+    };
+    let are_settled = |run: &str, drafts: &[Draft]| {
+        let is_of = |change: &&Change| {
+            [change.author.run, change.run()].into_iter().flatten().any(|it| it.short() == run)
+        };
+        let own: Vec<&Change> = known.iter().filter(is_of).collect();
+        let is_settled = |change: &&Change| {
+            change.status.is_in()
+                || matches!(change.status, ChangeStatus::Refused | ChangeStatus::Undone)
+        };
+        let is_known = |draft| own.iter().any(|change| changes.has(change, draft));
+        own.iter().all(is_settled) && drafts.iter().all(is_known)
+    };
+    worktrees.tidy(is_gone, are_settled).await
 }
 
 /// Tells git where the worktrees are, after the state was moved; does nothing where there are none.

@@ -7,7 +7,7 @@ use stafette_agents::GRACE;
 use stafette_core::change::Change;
 use stafette_core::team::change::{ChangeWork, Heard};
 use stafette_core::team::generation::successor;
-use stafette_core::team::order::{Order, OrderKey};
+use stafette_core::team::order::{Leftover, Order, OrderKey};
 use stafette_core::{Input, Reply, Run, RunId, TeamInput, Time};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -98,25 +98,29 @@ impl Engine {
 
     /// Records that an order is done.
     pub(crate) async fn order_done(&self, run: RunId, order: OrderKey) -> Result<(), EngineError> {
-        self.order_ended(run, order, None).await
+        self.order_ended(run, order, None, None).await
     }
 
-    /// Records that an order is done, with the receiver of the comment that it forwarded.
+    /// Records that an order is done, with the receiver of the comment that it forwarded, or with what
+    /// it could not collect.
     pub(crate) async fn order_ended(
         &self,
         run: RunId,
         order: OrderKey,
         heard: Option<Heard>,
+        left: Option<Leftover>,
     ) -> Result<(), EngineError> {
         crash::point();
-        self.record(run, Input::Team(TeamInput::OrderDone { order, heard })).await.map(drop)
+        let left = left.map(Box::new);
+        self.record(run, Input::Team(TeamInput::OrderDone { order, heard, left })).await.map(drop)
     }
 
     /// Proposes the outcome of a run's worktrees.
     async fn collect(&self, run: RunId) -> Result<(), EngineError> {
         let state = self.state(run).await?;
         let left = self.shared().places.leave(&state).await;
-        left.map_err(|source| EngineError::NotCollected { run, source: Box::new(source) })?;
+        let left =
+            left.map_err(|source| EngineError::NotCollected { run, source: Box::new(source) })?;
         crash::point();
         // It may have been kept by a process that could not record it any more.
         let is_outcome = |it: &Change| it.author.run == Some(run) && it.is_outcome();
@@ -124,7 +128,7 @@ impl Engine {
             let (turn, set) = (None, Box::new(change.proposed()));
             self.record(run, Input::Team(TeamInput::ProposeChange { turn, set })).await?;
         }
-        self.order_done(run, OrderKey::Collect).await
+        self.order_ended(run, OrderKey::Collect, None, left).await
     }
 
     /// Proposes what another orchestrator left.

@@ -5,13 +5,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use stafette_core::change::{Change, ChangeRules};
+use stafette_core::team::order::{LeftFile, Leftover};
 use stafette_core::{AgentName, Party, Run, RunId, State, TurnOrder};
+use stafette_workspace::changes::LeftOut;
 use stafette_workspace::{Base, Worktree, WorktreeError, Worktrees};
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::changes::NoChange;
 use crate::engine::Settings;
 use crate::{changes, garbage};
+
+/// The most that is read of a note about what is in no change, in bytes.
+const LEFT_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The working folders of one project.
 #[derive(Clone, Debug)]
@@ -83,44 +88,90 @@ impl Places {
 
     /// Called when the run has ended: leaves the outcome on a branch and removes the worktrees,
     /// each saved. The branch is also proposed as a change, or as the revision of the one that the run
-    /// was to revise.
+    /// was to revise. Returns what is in no change, and where it is.
     ///
     /// # Errors
-    /// When it is to be tried again. Work that cannot be on a branch or in a change is only logged.
-    pub(crate) async fn leave(&self, run: &Run) -> Result<(), NoChange> {
+    /// When it is to be tried again.
+    pub(crate) async fn leave(&self, run: &Run) -> Result<Option<Leftover>, NoChange> {
         if !run.workflow.workflow.worktrees {
-            return Ok(());
+            return Ok(None);
         }
         let worktrees = match self.worktrees().await {
-            Err(WorktreeError::NoRepository { .. }) => return Ok(()),
+            Err(WorktreeError::NoRepository { .. }) => return Ok(None),
             worktrees => worktrees?,
         };
-        let last = last_at_work(run).and_then(|agent| worktrees.get(run.id, &agent));
-        if let Some(last) = &last
-            && let Err(error) = worktrees.land(last, &Worktrees::result_branch(run.id)).await
-        {
-            if error.may_pass() {
-                return Err(error.into());
+        let agent = last_at_work(run);
+        let Some(last) = agent.and_then(|agent| worktrees.get(run.id, &agent)) else {
+            // A process that could not record it any more has closed them.
+            self.close_all(worktrees, run).await;
+            return Ok(self.left(run.id));
+        };
+        let mut left = Leftover::default();
+        match worktrees.land(&last, &Worktrees::result_branch(run.id)).await {
+            Ok(landed) => left.branch = Some(landed.branch),
+            Err(error) if error.may_pass() => return Err(error.into()),
+            Err(error) => {
+                tracing::error!(run = %run.id, %error, "the result has no branch; its worktree stays");
+                left.why = error.to_string();
+                left.folder = Some(last.path.display().to_string());
+                return Ok(Some(left));
             }
-            tracing::error!(run = %run.id, %error, "the result has no branch; its worktree stays");
-            return Ok(());
         }
-        if let Some(last) = &last {
-            let (settings, rules) = (&self.settings, run.workflow.change_rules());
-            let revised = changes::revise(settings, worktrees, last, &rules, None).await;
-            unless_it_may_pass(run.id, revised)?;
+        let (settings, rules) = (&self.settings, run.workflow.change_rules());
+        match changes::revise(settings, worktrees, &last, &rules, None).await {
+            Err(error) if error.may_pass() => return Err(error),
             // What cannot be a revision any more, since the change was applied, is a change of its own.
-            let proposed = changes::propose(settings, worktrees, run, last).await;
-            unless_it_may_pass(run.id, proposed)?;
+            Err(error) => tracing::warn!(run = %run.id, %error, "the result is no revision"),
+            Ok(_) => {}
         }
-        let all: Vec<Worktree> =
-            run.workflow.agents.keys().filter_map(|agent| worktrees.get(run.id, agent)).collect();
+        match changes::propose(settings, worktrees, run, &last).await {
+            Err(error) if error.may_pass() => return Err(error),
+            Err(error) => left.why = error.to_string(),
+            Ok(files) => {
+                left.add(files.into_iter().map(|LeftOut { file, why }| LeftFile { file, why }));
+            }
+        }
+        if !left.is_empty() {
+            self.keep_left(run.id, &left)?;
+        }
+        let stays = self.close_all(worktrees, run).await;
+        // Its branch has no files of repositories in it.
+        left.folder = stays.contains(&last.agent).then(|| last.path.display().to_string());
+        Ok((!left.is_empty()).then_some(left))
+    }
+
+    /// Removes the worktrees of a run, each saved. Returns the agents of those that stay.
+    async fn close_all(&self, worktrees: &Worktrees, run: &Run) -> Vec<AgentName> {
+        let agents = run.workflow.agents.keys();
+        let all: Vec<Worktree> = agents.filter_map(|agent| worktrees.get(run.id, agent)).collect();
+        let mut stay = Vec::new();
         for worktree in all {
             if let Err(error) = worktrees.close(&worktree, "the run is over").await {
                 tracing::warn!(run = %run.id, %error, "a worktree stays");
+                stay.push(worktree.agent);
             }
         }
-        Ok(())
+        stay
+    }
+
+    /// Notes what is in no change, before the worktrees go in which it was found.
+    fn keep_left(&self, run: RunId, left: &Leftover) -> Result<(), WorktreeError> {
+        let path = self.left_note(run);
+        let text = serde_json::to_string(left).unwrap_or_default();
+        stafette_disk::write(&path, text).map_err(|source| WorktreeError::Files {
+            what: "write",
+            path,
+            source,
+        })
+    }
+
+    fn left(&self, run: RunId) -> Option<Leftover> {
+        let text = stafette_disk::read_text(&self.left_note(run), LEFT_BYTES).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    fn left_note(&self, run: RunId) -> PathBuf {
+        self.settings.scratch.join(format!("{run}.left"))
     }
 
     /// Returns the folder with what an agent has edited and nobody has taken over yet, if there is any.
@@ -159,22 +210,6 @@ impl Places {
     async fn worktrees(&self) -> Result<&Worktrees, WorktreeError> {
         let home = garbage::home(&self.settings.state);
         self.worktrees.get_or_try_init(|| Worktrees::new(&self.settings.project, &home)).await
-    }
-}
-
-/// Logs why the work of a run is no change, unless trying again may help. Its branch has the work in any
-/// case.
-fn unless_it_may_pass(
-    run: RunId,
-    proposed: Result<Option<Change>, NoChange>,
-) -> Result<(), NoChange> {
-    match proposed {
-        Err(error) if error.may_pass() => Err(error),
-        Err(error) => {
-            tracing::warn!(%run, %error, "the result is no change, only a branch");
-            Ok(())
-        }
-        Ok(_) => Ok(()),
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use stafette_core::run::Tally;
 use stafette_core::run::budget::{self, Purse};
 use stafette_core::run::propose::HandoffRefused;
-use stafette_core::team::order::Order;
+use stafette_core::team::order::{Leftover, Order};
 use stafette_core::workflow::Runner;
 use stafette_core::{Event, Handoff, HandoffId, Recorded, Run, RunId, State, Time};
 use stafette_store::{Batch, Entry, HandoffRow, RunRow, Snapshot};
@@ -39,6 +39,9 @@ pub struct RunView {
     /// True while what its agents left in their worktrees is made into a change, after its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub collecting: bool,
+    /// What its agents left in their worktrees and is in no change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<Box<Leftover>>,
     /// The number of the generation of its team; `None` when it is not a generation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<u32>,
@@ -116,6 +119,7 @@ impl RunView {
             waiting_on: status.waiting_on().map(str::to_owned),
             why: ending,
             collecting: is_collecting(run),
+            left: run.team.left.clone(),
             generation: run.team.lineage.as_ref().map(|lineage| lineage.number),
             working: turns(run, |handoff| !is_offered(run, handoff)),
             offered: turns(run, |handoff| is_offered(run, handoff)),

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::change::{Author, Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
+use stafette_core::fields::shell_word;
 use stafette_core::lock::Holder;
 use stafette_core::{RunId, TurnKey};
 use stafette_engine::{
@@ -335,8 +336,23 @@ impl From<ChangeError> for Problem {
                  --as-it-is`",
                 run.short()
             ),
-            ChangeError::Changed { .. } => {
-                "have it made again against the files as they are".to_owned()
+            ChangeError::Outdated { id, branch, .. } => {
+                let merge = match branch {
+                    Some(branch) => format!("merge it yourself: `git merge {branch}`"),
+                    None => format!("put it in yourself: `stafette diff {id}`"),
+                };
+                format!(
+                    "{merge}, and then `stafette changes refuse {id}`; or refuse it, and have it \
+                     made anew with `stafette run`"
+                )
+            }
+            ChangeError::Edited { file, .. } => format!(
+                "if your edit is not committed, put it aside with `git stash push -- {}`, undo, and \
+                 bring it back with `git stash pop`; if it is, see `git revert`",
+                shell_word(file.as_str())
+            ),
+            ChangeError::Status { status: ChangeStatus::Refused, wanted: "applied", id } => {
+                format!("`stafette changes approve {id}` takes the refusal back")
             }
             _ => String::new(),
         };

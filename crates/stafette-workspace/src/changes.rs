@@ -47,7 +47,7 @@ use journal::{Journal, Landing, Step};
 use validation::{Check, ValidationOutcome, validate};
 
 pub use diff::{FileDiff, Hunk, Line};
-pub use proposal::{Draft, SetFile};
+pub use proposal::{Draft, LeftOut, SetFile};
 pub use queue::{Left, Report, RolledBack};
 pub use validation::mark;
 
@@ -64,7 +64,7 @@ pub enum ChangeError {
     /// The set is empty, or larger than allowed.
     #[error("{flaw}")]
     Size { flaw: &'static str },
-    #[error("{first} and {second} are one file, or one is in the other, on some file systems")]
+    #[error("{}", collide(first, second))]
     Collision { first: FilePath, second: FilePath },
     /// The workflow protects the file from every change.
     #[error("{file} is protected: `{pattern}` in `[changes]` covers it")]
@@ -73,6 +73,12 @@ pub enum ChangeError {
     NotAFile { file: FilePath, kind: &'static str },
     #[error("{file} is not what the change was made against")]
     Changed { file: FilePath },
+    /// Applying it would write over what others have changed since.
+    #[error("{file} is not what {id} was made against")]
+    Outdated { id: ChangeId, file: FilePath, branch: Option<String> },
+    /// Undoing it would write over what others have changed since.
+    #[error("{file} was edited after {id} was applied, and undoing would lose that")]
+    Edited { id: ChangeId, file: FilePath },
     #[error("{id} needs a person's yes: {}", told(gates))]
     NeedsPerson { id: ChangeId, gates: Vec<Gate> },
     #[error("{id} is {}, so it cannot be {wanted}", status.as_str())]
@@ -126,6 +132,8 @@ impl ChangeError {
             | ChangeError::Protected { .. }
             | ChangeError::NotAFile { .. }
             | ChangeError::Changed { .. }
+            | ChangeError::Outdated { .. }
+            | ChangeError::Edited { .. }
             | ChangeError::NeedsPerson { .. }
             | ChangeError::Status { .. }
             | ChangeError::NotYours { .. }
@@ -146,6 +154,16 @@ impl ChangeError {
 
 fn reach(file: &FilePath, source: io::Error) -> ChangeError {
     ChangeError::files("reach", file.as_str(), source)
+}
+
+fn collide(first: &FilePath, second: &FilePath) -> String {
+    match first == second {
+        true => format!("{first} has two edits, and a change may hold one for each file"),
+        false => format!(
+            "{first} and {second} cannot both be there on every file system: they differ only in \
+             how they are written, or one is the folder of the other"
+        ),
+    }
 }
 
 fn on_top(later: &[(ChangeId, FilePath)]) -> String {
@@ -262,7 +280,8 @@ impl Changes {
         let id = change.id;
         match change.status {
             ChangeStatus::Approved => return Ok(()),
-            ChangeStatus::Pending | ChangeStatus::Failed => {}
+            // Somebody who has undone it may want it after all.
+            ChangeStatus::Pending | ChangeStatus::Failed | ChangeStatus::Undone => {}
             status => return Err(ChangeError::Status { id, status, wanted: "applied" }),
         }
         // By today's rules, not only by those it was proposed under.
@@ -366,13 +385,14 @@ impl Changes {
         journal.perform(&self.store, &self.project, judges).map_err(plain)?;
         crash::point();
         journal.verify(&self.store, &self.project, |_| true).map_err(plain)?;
-        let commit = match commits {
-            Some(commits) => commits.finish(&terms.message).await.unwrap_or_else(|error| {
-                notes.push(format!("not committed: {error}"));
-                None
-            }),
-            None => None,
-        };
+        let mut commit = None;
+        if let Some(mut commits) = commits {
+            match commits.finish(&terms.message).await {
+                Ok(made) => commit = made,
+                Err(error) => notes.push(format!("not committed: {error}")),
+            }
+            notes.extend(commit.iter().flat_map(|_| std::mem::take(&mut commits.notes)));
+        }
         for change in &mut changes {
             settle(change, !terms.check.command.is_empty());
             self.note_order(change);

@@ -31,7 +31,7 @@ use crate::git::{GitError, Place};
 use crate::removal::Ground;
 
 pub use baton::{Landed, Passed};
-pub use garbage::{Collected, Kept, Quota};
+pub use garbage::{Collected, Kept, Quota, Tidied};
 pub use revision::Revision;
 pub use snapshot::SnapshotRef;
 
@@ -73,10 +73,6 @@ pub enum WorktreeError {
     Nested { path: PathBuf, nested: Vec<PathBuf> },
     #[error("the branch {branch} is checked out in {}: choose another name", path.display())]
     CheckedOut { branch: String, path: PathBuf },
-    #[error("links, repositories and files outside of the project are no change: {}", list(paths))]
-    NotFiles { paths: Vec<PathBuf> },
-    #[error("a file is larger than the 16 MiB that a change may hold")]
-    TooLarge,
     #[error("the agent has made {bytes} bytes of objects, and a turn may add {most}")]
     TooMuch { bytes: u64, most: u64 },
     #[error("the branch {branch} has other work on it: choose another name, or remove it")]
@@ -95,8 +91,6 @@ impl WorktreeError {
             WorktreeError::NoRepository { .. }
             | WorktreeError::CheckedOut { .. }
             | WorktreeError::Nested { .. }
-            | WorktreeError::NotFiles { .. }
-            | WorktreeError::TooLarge
             | WorktreeError::TooMuch { .. }
             | WorktreeError::Diverged { .. } => false,
         }

@@ -50,6 +50,8 @@ mod held;
 mod hostile_agents;
 #[path = "suite/ledger.rs"]
 mod ledger;
+#[path = "suite/leftovers.rs"]
+mod leftovers;
 #[path = "suite/locks.rs"]
 mod locks;
 #[path = "suite/mcp.rs"]

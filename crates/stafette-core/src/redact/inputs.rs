@@ -5,6 +5,7 @@ use crate::lock::{Ask, Claim};
 use crate::run::create::RunCreated;
 use crate::team::Inheritance;
 use crate::team::change::{Hand, Heard};
+use crate::team::order::{LeftFile, Leftover};
 use crate::{Input, PrintedFrame, TeamInput};
 
 redact! {
@@ -78,9 +79,17 @@ impl Redact for TeamInput {
                 by.redact(redactor);
                 note.redact(redactor);
             }
-            TeamInput::OrderDone { order: _, heard } => {
+            TeamInput::OrderDone { order: _, heard, left } => {
                 if let Some(Heard::Nobody { why }) = heard {
                     why.redact(redactor);
+                }
+                if let Some(left) = left {
+                    let Leftover { branch, folder, why, count: _, files } = &mut **left;
+                    branch.iter_mut().chain(folder).chain([why]).for_each(|it| it.redact(redactor));
+                    for LeftFile { file, why } in files {
+                        file.redact(redactor);
+                        why.redact(redactor);
+                    }
                 }
             }
             TeamInput::Note { text, by } => {

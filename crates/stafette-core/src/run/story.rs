@@ -312,8 +312,13 @@ fn team_line(event: &TeamEvent) -> String {
         TeamEvent::ChangeCommented(e) => format!("{} commented: {}", e.change, e.comment.text),
         TeamEvent::ChangeReturned(e) => format!("{} goes back with {:?}", e.change, e.handoff),
         TeamEvent::ChangeOrdered(e) => format!("{} to {:?}", e.change, e.work).to_lowercase(),
-        TeamEvent::ChangeSettled(e) => format!("{} {}", e.change, e.status.as_str()),
-        TeamEvent::OrderDone(e) => format!("done: {:?}", e.order),
+        TeamEvent::ChangeSettled(e) => {
+            format!("{} {}{}", e.change, if e.unchanged { "stays " } else { "" }, e.status.as_str())
+        }
+        TeamEvent::OrderDone(e) => match &e.left {
+            Some(left) => format!("done: {:?}; {}", e.order, left.told()),
+            None => format!("done: {:?}", e.order),
+        },
         TeamEvent::CouncilOpened(e) => format!("{} council on: {}", e.handoff, e.topic),
         TeamEvent::CouncilHeard(e) => format!(
             "{} {} says {}",

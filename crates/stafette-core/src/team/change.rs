@@ -191,6 +191,9 @@ pub struct ChangeSettled {
     /// releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided: Option<bool>,
+    /// True if the order came to nothing and the set is as it was.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unchanged: bool,
 }
 
 /// The state of a set that a run keeps.
@@ -425,8 +428,11 @@ fn record(
     by: String,
     note: String,
 ) -> Reply {
-    let handoff = draft.run.team.changes.get(&change).and_then(|known| known.handoff);
-    let mut event = ChangeSettled { change, handoff, order, status, by, note, decided: None };
+    let known = draft.run.team.changes.get(&change);
+    let handoff = known.and_then(|known| known.handoff);
+    let unchanged = order.is_some() && known.is_some_and(|known| known.status == status);
+    let decided = None;
+    let mut event = ChangeSettled { change, handoff, order, status, by, note, decided, unchanged };
     event.decided = Some(legacy::is_decided(&event));
     draft.record(Event::Team(TeamEvent::ChangeSettled(event)));
     if !draft.run.team.changes.get(&change).is_some_and(|known| known.asks) {

@@ -156,6 +156,67 @@ impl DoneOrders {
     }
 }
 
+/// The maximum number of files named in [`Leftover`].
+pub const MOST_LEFT: usize = 100;
+
+/// What the agents of a run left in their worktrees and is in no change, and where it is.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Leftover {
+    /// The branch that has it; `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The worktree that stays because only it has some of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+    /// The reason why nothing of it was looked at; empty if it was.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// The number of files.
+    pub count: usize,
+    /// The first files, up to `MOST_LEFT`.
+    pub files: Vec<LeftFile>,
+}
+
+/// A file that an agent left and that is in no change.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LeftFile {
+    /// The path, relative to the project.
+    pub file: String,
+    /// The reason why no change has it.
+    pub why: String,
+}
+
+impl Leftover {
+    /// Adds files, of which the first are named.
+    pub fn add(&mut self, files: impl IntoIterator<Item = LeftFile>) {
+        for file in files {
+            self.count += 1;
+            if self.files.len() < MOST_LEFT {
+                self.files.push(file);
+            }
+        }
+    }
+
+    /// True if everything is in a change.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0 && self.why.is_empty()
+    }
+
+    /// Says in one sentence what there is and where.
+    pub fn told(&self) -> String {
+        let what = match self.count {
+            0 => format!("The work is in no change: {}", self.why),
+            1 => "1 file is in no change".to_owned(),
+            count => format!("{count} files are in no change"),
+        };
+        match (&self.branch, &self.folder) {
+            (_, Some(folder)) => format!("{what}, but in {folder}"),
+            (Some(branch), None) => format!("{what}, but on the branch {branch}"),
+            (None, None) => what,
+        }
+    }
+}
+
 /// An order was carried out.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OrderDone {
@@ -165,14 +226,22 @@ pub struct OrderDone {
     /// The receiver of a comment that was forwarded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heard: Option<Heard>,
+    /// What the agents left that is in no change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<Box<Leftover>>,
 }
 
 /// Records that an order is done, once.
-pub(super) fn done(draft: &mut Draft, order: OrderKey, heard: Option<Heard>) -> Reply {
+pub(super) fn done(
+    draft: &mut Draft,
+    order: OrderKey,
+    heard: Option<Heard>,
+    left: Option<Box<Leftover>>,
+) -> Reply {
     if !draft.run.orders().iter().any(|open| open.key() == order) {
         return Reply::Ignored(Ignored::Unchanged);
     }
-    draft.record(Event::Team(TeamEvent::OrderDone(OrderDone { order, heard })));
+    draft.record(Event::Team(TeamEvent::OrderDone(OrderDone { order, heard, left })));
     Reply::Recorded
 }
 
@@ -188,7 +257,7 @@ pub(super) fn cancel(draft: &mut Draft) -> Reply {
     let mut reply = Reply::Ignored(Ignored::Ended);
     // The next comment is to be forwarded only when the one before it is done.
     while let Some((order, heard)) = draft.run.orders().into_iter().find_map(begins) {
-        reply = done(draft, order, heard);
+        reply = done(draft, order, heard, None);
     }
     reply
 }
@@ -215,7 +284,10 @@ impl OrderDone {
         let done = &mut run.team.done;
         match self.order {
             OrderKey::Import => done.imported = true,
-            OrderKey::Collect => done.collected = true,
+            OrderKey::Collect => {
+                done.collected = true;
+                run.team.left.clone_from(&self.left);
+            }
             OrderKey::Begin => done.begun = true,
             OrderKey::Note { change, upto } => {
                 if let Some(known) = run.team.changes.get_mut(&change)

@@ -108,7 +108,7 @@ impl ChangeSets<'_> {
             Err(error) => return Err(error),
         };
         let order = OrderKey::Forward { change: id, comment: forward.seq };
-        self.engine.order_ended(run, order, Some(heard)).await
+        self.engine.order_ended(run, order, Some(heard), None).await
     }
 
     /// Has the comment reach its agent. Repeated after a crash, it finds what was begun.

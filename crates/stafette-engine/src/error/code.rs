@@ -64,7 +64,9 @@ pub fn change_code(error: &ChangeError) -> (u16, &'static str) {
         ChangeError::Protected { .. } => (403, "protected"),
         ChangeError::NotYours { .. } => (403, "not_yours"),
         ChangeError::NotAFile { .. } => (409, "not_a_file"),
-        ChangeError::Changed { .. } => (409, "changed_since"),
+        ChangeError::Changed { .. } | ChangeError::Outdated { .. } | ChangeError::Edited { .. } => {
+            (409, "changed_since")
+        }
         ChangeError::NeedsPerson { .. } => (409, "needs_person"),
         ChangeError::Status { .. } => (409, "change_status"),
         ChangeError::Later { .. } => (409, "later_changes"),

@@ -40,7 +40,7 @@ const FIXES: &[(&str, &str)] = &[
     ("calendar_refuses", "check the address and the password in `[calendar]` of stafette.toml"),
     ("calendar_unusable", "correct the event that it names"),
     ("change_status", "see `stafette changes` for what each set allows now"),
-    ("changed_since", "have it made again against the files as they are"),
+    ("changed_since", "try again; if it stays so, compare the file with `stafette diff`"),
     ("changes_busy", "wait until the work on the other set has ended, and try again"),
     ("content_type", "send `content-type: application/json` and a body that is not compressed"),
     ("damaged", "restore the store from a backup; `stafette doctor` names what is damaged"),

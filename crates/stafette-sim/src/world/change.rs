@@ -139,11 +139,11 @@ impl World {
                 if let Some(known) = state.team.changes.get(change) {
                     self.sets.write(*change, known);
                 }
-                Input::Team(TeamInput::OrderDone { order, heard: None })
+                Input::Team(TeamInput::OrderDone { order, heard: None, left: None })
             }
             Order::Forward { .. } => {
                 let (order, heard) = (order.key(), Some(Heard::default()));
-                Input::Team(TeamInput::OrderDone { order, heard })
+                Input::Team(TeamInput::OrderDone { order, heard, left: None })
             }
             Order::Change { key, work, revision, by } => {
                 let id = key.change;

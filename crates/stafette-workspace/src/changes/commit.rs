@@ -34,6 +34,8 @@ pub(super) struct Commits {
     /// The parent of the change's own commit: the branch, or the touched files as they were.
     ground: String,
     paths: Vec<String>,
+    /// What the user should know once the branch has moved.
+    pub(super) notes: Vec<String>,
 }
 
 impl Commits {
@@ -56,12 +58,26 @@ impl Commits {
         let scratch = tempfile::tempdir().map_err(|error| format!("not committed: {error}"))?;
         let all = files.iter().map(|file| format!("{prefix}{file}")).collect();
         let paths = wanted(&place, all).await.map_err(said)?;
-        let mut commits = Commits { place, scratch, ground: head.clone(), head, paths };
+        let branch = place.git(["symbolic-ref", "--quiet", "HEAD"]).answer().await.map_err(said)?;
+        let notes = Vec::new();
+        let mut commits = Commits { place, scratch, ground: head.clone(), head, paths, notes };
         let read = commits.git(["read-tree", &commits.head]).run().await;
         read.map_err(said)?;
         let message = format!("Before {what}");
         if let Some(commit) = commits.commit(&message).await.map_err(said)? {
+            commits.notes.push(format!(
+                "what was not committed of these files before is a commit of its own: \"{message}\", \
+                 {}",
+                commit.get(..8).unwrap_or(&commit)
+            ));
             commits.ground = commit;
+        }
+        if branch.is_none() {
+            commits.notes.push(
+                "HEAD is on no branch, so no branch has this commit: keep it with `git switch -c \
+                 NAME`"
+                    .to_owned(),
+            );
         }
         Ok(commits)
     }
@@ -91,10 +107,10 @@ impl Commits {
     }
 
     /// Captures the touched files as the change leaves them.
-    pub(super) async fn finish(self, message: &str) -> Result<Option<Move>, GitError> {
+    pub(super) async fn finish(&mut self, message: &str) -> Result<Option<Move>, GitError> {
         let Some(to) = self.commit(message).await? else { return Ok(None) };
         let why = message.lines().next().unwrap_or_default().to_owned();
-        Ok(Some(Move { from: self.head, to, why, paths: self.paths }))
+        Ok(Some(Move { from: self.head.clone(), to, why, paths: self.paths.clone() }))
     }
 }
 

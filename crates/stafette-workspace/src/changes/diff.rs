@@ -30,6 +30,9 @@ pub struct FileDiff {
     /// The permissions before and after; `None` if they are equal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<(u32, u32)>,
+    /// True if the file is executable: after the edit, or before it is deleted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub executable: bool,
     /// The reason why there are no lines: not text, too large, or unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unshown: Option<&'static str>,
@@ -71,6 +74,7 @@ impl Changes {
             .edits
             .iter()
             .map(|edit| {
+                let last = edit.after.as_ref().or(edit.before.as_ref());
                 let mut diff = FileDiff {
                     file: edit.file.clone(),
                     action: edit.action,
@@ -78,6 +82,7 @@ impl Changes {
                     added: 0,
                     removed: 0,
                     mode: modes(edit.before.as_ref(), edit.after.as_ref()),
+                    executable: last.is_some_and(|last| last.mode & 0o100 != 0),
                     unshown: None,
                     hunks: Vec::new(),
                 };

@@ -7,6 +7,7 @@ use stafette_core::change::{Change, ChangeRules, Content, Edit, FilePath, collis
 use super::confined_dir::{ConfinedDir, Found};
 use super::journal::Step;
 use super::{ChangeError, reach};
+use crate::worktree::Worktrees;
 
 /// The current and the future state of files, one change after the other.
 #[derive(Debug, Default)]
@@ -58,7 +59,10 @@ impl Plan {
                     _ => false,
                 };
                 if !fits {
-                    return Err(ChangeError::changed(&file));
+                    // The outcome of a run is on a branch as well, which git can merge.
+                    let run = change.author.run.filter(|_| change.is_outcome());
+                    let branch = run.map(Worktrees::result_branch);
+                    return Err(ChangeError::Outdated { id: change.id, file, branch });
                 }
             }
         }
@@ -97,7 +101,7 @@ impl Plan {
                     continue;
                 }
                 if !is(&course.now, &after) {
-                    return Err(ChangeError::changed(&file));
+                    return Err(ChangeError::Edited { id: change.id, file });
                 }
                 course.now = before;
                 course.fresh = false;

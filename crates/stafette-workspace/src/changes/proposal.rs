@@ -1,8 +1,8 @@
 //! Proposing a set: it is checked, and stored with all its contents.
 
 use stafette_core::change::{
-    Action, Author, Change, ChangeId, ChangeRules, ChangeStatus, Content, Digest, Edit, FileEdit,
-    FilePath, Gate, GateKind, LARGEST_FILE, MOST_FILES, Proposal, gates,
+    Action, Author, BadPath, Change, ChangeId, ChangeRules, ChangeStatus, Content, Digest, Edit,
+    FileEdit, FilePath, Gate, GateKind, LARGEST_FILE, MOST_FILES, Proposal, gates,
 };
 
 use super::change_store::digest;
@@ -26,6 +26,15 @@ pub struct Draft {
     pub content: Option<Vec<u8>>,
     /// True if the file is executable afterwards; unchanged if `None`.
     pub executable: Option<bool>,
+}
+
+/// A file that is no edit of a set, or of none yet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeftOut {
+    /// The path, relative to the project.
+    pub file: String,
+    /// The reason, in a sentence.
+    pub why: String,
 }
 
 impl From<FileEdit> for Draft {
@@ -67,6 +76,13 @@ fn leaves(change: &Change, edits: &[Edit]) -> bool {
     };
     let is_over = matches!(change.status, ChangeStatus::Refused | ChangeStatus::Undone);
     !is_over && change.edits.len() == edits.len() && change.edits.iter().zip(edits).all(same)
+}
+
+fn within_limit(edits: usize) -> Result<(), ChangeError> {
+    match edits <= MOST_FILES {
+        true => Ok(()),
+        false => Err(ChangeError::Size { flaw: "a change has at most 2000 edits" }),
+    }
 }
 
 impl Changes {
@@ -140,6 +156,44 @@ impl Changes {
         })
     }
 
+    /// Splits edits into those that can be in one set, and those that cannot.
+    ///
+    /// # Errors
+    /// When none can be: they are too many, or cannot be looked at now.
+    pub async fn fitting(
+        &self,
+        drafts: Vec<Draft>,
+        rules: &ChangeRules,
+    ) -> Result<(Vec<Draft>, Vec<LeftOut>), ChangeError> {
+        within_limit(drafts.len())?;
+        let _hold = self.store.hold().await?;
+        self.recover_held().await?;
+        let (mut edits, mut fitting, mut left) = (Vec::new(), Vec::new(), Vec::new());
+        for draft in drafts {
+            let edit = self.edit(&draft);
+            match edit.and_then(|edit| check(std::slice::from_ref(&edit), rules).map(|()| edit)) {
+                Ok(edit) => {
+                    edits.push(edit);
+                    fitting.push(draft);
+                }
+                Err(error) if error.may_pass() => return Err(error),
+                Err(ChangeError::Path(BadPath { flaw, .. })) => {
+                    left.push(LeftOut { file: draft.file, why: flaw.to_owned() });
+                }
+                Err(error) => left.push(LeftOut { file: draft.file, why: error.to_string() }),
+            }
+        }
+        // Of files that cannot be beside each other, the first stays.
+        while let Err(error @ ChangeError::Collision { .. }) = check(&edits, rules) {
+            let ChangeError::Collision { second, .. } = &error else { break };
+            let is_it = |edit: &Edit| edit.file == *second || edit.from.as_ref() == Some(second);
+            let Some(at) = edits.iter().rposition(is_it) else { break };
+            edits.remove(at);
+            left.push(LeftOut { file: fitting.remove(at).file, why: error.to_string() });
+        }
+        Ok((fitting, left))
+    }
+
     /// Stores a set. It is refused as a whole if one edit is invalid.
     pub async fn draft(
         &self,
@@ -165,15 +219,13 @@ impl Changes {
         if drafts.is_empty() {
             return Err(ChangeError::Size { flaw: "a change has at least one edit" });
         }
-        if drafts.len() > MOST_FILES {
-            return Err(ChangeError::Size { flaw: "a change has at most 2000 edits" });
-        }
+        within_limit(drafts.len())?;
         if reason.len() > 8 * 1024 {
             return Err(ChangeError::Size { flaw: "a reason has at most 8 KiB" });
         }
         let _hold = self.store.hold().await?;
         self.recover_held().await?;
-        let edits = drafts.into_iter().map(|draft| self.edit(draft));
+        let edits = drafts.iter().map(|draft| self.edit(draft));
         let edits = edits.collect::<Result<Vec<Edit>, _>>()?;
         check(&edits, rules)?;
         let earlier = revises.map(|revises| self.revised(revises, &author)).transpose()?;
@@ -231,7 +283,7 @@ impl Changes {
         }
     }
 
-    fn edit(&self, draft: Draft) -> Result<Edit, ChangeError> {
+    fn edit(&self, draft: &Draft) -> Result<Edit, ChangeError> {
         let wrong = |flaw| Err(ChangeError::Edit { file: draft.file.clone(), flaw });
         let file: FilePath = draft.file.parse()?;
         let from = draft.from.as_deref().map(str::parse::<FilePath>).transpose()?;

@@ -158,6 +158,7 @@ impl Changes {
             let place = numbers.iter().position(|id| *id == change.id).unwrap_or(0);
             change.order = Some(order + place as u64);
             change.applied_at = Some(now());
+            change.undone_at = None;
             change.failure = None;
             change.status = ChangeStatus::Applied;
             if is_validated {

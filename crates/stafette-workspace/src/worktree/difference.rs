@@ -1,12 +1,12 @@
 //! The difference between a worktree and its starting point, as edits of a change.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use stafette_core::change::{Action, LARGEST_FILE};
 
 use super::{Base, Worktree, WorktreeError, Worktrees, plain};
-use crate::changes::Draft;
+use crate::changes::{Draft, LeftOut};
 use crate::git::GitError;
 
 /// The refs that keep the starting points of worktrees.
@@ -90,9 +90,12 @@ impl Worktrees {
         Ok(base.text().await? != self.content(&worktree.place).await?.tree)
     }
 
-    /// Returns the difference between a worktree and its starting point, committed or not. Its
-    /// agent must be idle.
-    pub async fn difference(&self, worktree: &Worktree) -> Result<Vec<Draft>, WorktreeError> {
+    /// Returns the difference between a worktree and its starting point, committed or not: as edits,
+    /// and what cannot be an edit. Its agent must be idle.
+    pub async fn difference(
+        &self,
+        worktree: &Worktree,
+    ) -> Result<(Vec<Draft>, Vec<LeftOut>), WorktreeError> {
         let _turn = self.turn.lock().await;
         self.regain(worktree).await?;
         let base = match self.base(worktree).await? {
@@ -108,43 +111,83 @@ impl Worktrees {
         self.drafts(&base, &tree).await
     }
 
-    /// Returns the difference between two trees as edits.
-    pub(super) async fn drafts(&self, base: &str, tree: &str) -> Result<Vec<Draft>, WorktreeError> {
+    /// Returns the difference between two trees as edits, and what cannot be one.
+    pub(super) async fn drafts(
+        &self,
+        base: &str,
+        tree: &str,
+    ) -> Result<(Vec<Draft>, Vec<LeftOut>), WorktreeError> {
         let words = ["diff-tree", "-r", "-z", "-M", "--raw", "--no-commit-id", base, tree];
         let lines = read(&self.shared.git(words).bytes().await?);
-        let odd = lines.iter().filter(|line| !self.is_plain(line)).map(|line| line.file.clone());
-        let odd: Vec<PathBuf> = odd.collect();
-        if !odd.is_empty() {
-            return Err(WorktreeError::NotFiles { paths: odd });
-        }
-        let objects = lines.iter().flat_map(|line| [&line.old, &line.new]);
-        let contents = self.contents(objects.map(String::as_str)).await?;
-        let drafts = lines.into_iter().map(|line| {
-            let name = |path: &PathBuf| {
-                let inner = path.strip_prefix(&self.prefix).unwrap_or(path);
-                inner.to_string_lossy().into_owned()
+        let large = self.large(&lines).await?;
+        let flaw =
+            |line: &Line| match [&line.old, &line.new].into_iter().any(|it| large.contains(it)) {
+                true => Some("it is larger than the 16 MiB that a change may hold"),
+                false => self.flaw(line),
             };
-            Draft {
-                file: name(&line.file),
-                action: line.action,
-                from: line.from.as_ref().map(name),
-                base: None,
-                base_content: contents.get(&line.old).cloned(),
-                content: contents.get(&line.new).cloned(),
-                executable: (line.action != Action::Delete).then(|| line.modes.1 == "100755"),
+        let (mut plain, mut left) = (Vec::new(), Vec::new());
+        for line in lines {
+            match flaw(&line) {
+                None => plain.push(line),
+                Some(why) => {
+                    left.push(LeftOut { file: self.name(&line.file), why: why.to_owned() });
+                }
             }
+        }
+        let objects = plain.iter().flat_map(|line| [&line.old, &line.new]);
+        let contents = self.contents(objects.map(String::as_str)).await?;
+        let drafts = plain.into_iter().map(|line| Draft {
+            file: self.name(&line.file),
+            action: line.action,
+            from: line.from.as_deref().map(|from| self.name(from)),
+            base: None,
+            base_content: contents.get(&line.old).cloned(),
+            content: contents.get(&line.new).cloned(),
+            executable: (line.action != Action::Delete).then(|| line.modes.1 == "100755"),
         });
-        Ok(drafts.collect())
+        Ok((drafts.collect(), left))
     }
 
-    /// True if a line is about files in the project whose names are text.
-    fn is_plain(&self, line: &Line) -> bool {
-        let is_file = |mode: &str| matches!(mode, "000000" | "100644" | "100755");
-        let is_within = |path: &PathBuf| path.starts_with(&self.prefix) && path.to_str().is_some();
-        is_file(&line.modes.0)
-            && is_file(&line.modes.1)
-            && is_within(&line.file)
-            && line.from.as_ref().is_none_or(is_within)
+    /// Returns the name of a file from the folder of the project.
+    fn name(&self, path: &Path) -> String {
+        let inner = path.strip_prefix(&self.prefix).map(Path::to_owned);
+        let up = || self.prefix.components().map(|_| "..").collect::<PathBuf>().join(path);
+        inner.unwrap_or_else(|_| up()).to_string_lossy().into_owned()
+    }
+
+    /// Returns the reason why a line is not about files in the project whose names are text.
+    fn flaw(&self, line: &Line) -> Option<&'static str> {
+        let (old, new) = (line.modes.0.as_str(), line.modes.1.as_str());
+        let mut paths = line.from.iter().chain([&line.file]);
+        match () {
+            () if old == "120000" || new == "120000" => Some("it is a link"),
+            () if old == "160000" || new == "160000" => Some("it is a git repository of its own"),
+            () if paths.clone().any(|path| path.to_str().is_none()) => Some("its name is no text"),
+            () if paths.any(|path| !path.starts_with(&self.prefix)) => {
+                Some("it is outside of the project")
+            }
+            () => None,
+        }
+    }
+
+    /// Returns the objects that are larger than a change may hold.
+    async fn large(&self, lines: &[Line]) -> Result<BTreeSet<String>, WorktreeError> {
+        let is_file = |(mode, object): (&String, &String)| {
+            mode.starts_with("100").then(|| format!("{object}\n"))
+        };
+        let objects = lines
+            .iter()
+            .flat_map(|line| [(&line.modes.0, &line.old), (&line.modes.1, &line.new)])
+            .filter_map(is_file);
+        let list: String = objects.collect();
+        if list.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let ask = ["cat-file", "--batch-check=%(objectname) %(objectsize)"];
+        let said = self.shared.git(ask).input(list).text().await?;
+        let is_large = |size: &str| size.parse::<usize>().is_ok_and(|size| size > LARGEST_FILE);
+        let sizes = said.lines().filter_map(|line| line.split_once(' '));
+        Ok(sizes.filter(|(_, size)| is_large(size)).map(|(name, _)| name.to_owned()).collect())
     }
 
     async fn contents(
@@ -156,12 +199,6 @@ impl Worktrees {
         let list = wanted.join("\n") + "\n";
         if wanted.is_empty() {
             return Ok(BTreeMap::new());
-        }
-        let sizes =
-            self.shared.git(["cat-file", "--batch-check=%(objectsize)"]).input(list.clone());
-        let is_large = |size: &str| size.parse::<usize>().is_ok_and(|size| size > LARGEST_FILE);
-        if sizes.text().await?.lines().any(is_large) {
-            return Err(WorktreeError::TooLarge);
         }
         let mut bytes = &self.shared.git(["cat-file", "--batch"]).input(list).bytes().await?[..];
         let mut contents = BTreeMap::new();

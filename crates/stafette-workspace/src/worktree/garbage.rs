@@ -9,7 +9,11 @@ use stafette_core::{AgentName, RunId};
 
 use super::snapshot::REFS;
 use super::{TRASH, Worktree, WorktreeError, Worktrees, named};
+use crate::changes::Draft;
 use crate::removal::{Ground, measure};
+
+/// The branches with the results of runs.
+const RESULTS: &str = "refs/heads/stafette/result/";
 
 /// The limits for worktrees of runs that have ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +47,15 @@ pub struct Collected {
     pub used: u64,
     /// The worktrees that could not be removed.
     pub kept: Vec<Kept>,
+}
+
+/// What was done with the branches and refs of runs that are gone.
+#[derive(Debug, Default)]
+pub struct Tidied {
+    /// The refs that were removed: what they hold is elsewhere.
+    pub removed: Vec<String>,
+    /// The refs that hold something that is nowhere else.
+    pub kept: Vec<String>,
 }
 
 /// A worktree to consider for removal.
@@ -87,8 +100,96 @@ impl Worktrees {
                 Err(why) => collected.kept.push(Kept { path: worktree.path, why }),
             }
         }
+        for run in entries(&self.root).into_iter().filter(|run| {
+            let id = run.file_name().and_then(|name| name.to_str()?.parse::<RunId>().ok());
+            id.is_some_and(|id| !is_living(id))
+        }) {
+            // Only if nothing is in them.
+            let _ = std::fs::remove_dir(run.join(".notes"));
+            let _ = std::fs::remove_dir(run);
+        }
         collected.snapshots = self.drop_snapshots(quota, is_living, now).await?;
         Ok(collected)
+    }
+
+    /// Removes the branches and refs of runs that are gone, as far as another branch has their commits,
+    /// or changes have their edits. Both functions get the short form of a run's id.
+    pub async fn tidy(
+        &self,
+        is_gone: impl Fn(&str) -> bool,
+        are_settled: impl Fn(&str, &[Draft]) -> bool,
+    ) -> Result<Tidied, WorktreeError> {
+        let _turn = self.turn.lock().await;
+        let format = "--format=%(refname)";
+        let words = ["for-each-ref", format, "refs/stafette", "refs/heads/stafette"];
+        let listed = self.shared.git(words).text().await?;
+        let mut tidied = Tidied::default();
+        // A branch with a result comes last: it has the commits of the others.
+        let (results, others): (Vec<&str>, Vec<&str>) =
+            listed.lines().partition(|name| name.starts_with(RESULTS));
+        for name in others.into_iter().chain(results) {
+            let Some(run) = self.run_of(name).filter(|run| is_gone(run)) else { continue };
+            if self.is_elsewhere(name, &run, &are_settled).await? {
+                self.shared.git(["update-ref", "-d", name]).run().await?;
+                tidied.removed.push(name.to_owned());
+            } else {
+                tidied.kept.push(name.to_owned());
+            }
+        }
+        Ok(tidied)
+    }
+
+    /// Returns the short id of the run that a ref belongs to; `None` while it has its worktree.
+    fn run_of(&self, name: &str) -> Option<String> {
+        if let Some(inner) = name.strip_prefix("refs/stafette/") {
+            let mut parts = inner.split('/').skip(1);
+            let run: RunId = parts.next()?.parse().ok()?;
+            let agent = parts.next().and_then(named)?;
+            return self.get(run, &agent).is_none().then(|| run.short());
+        }
+        let (first, second) = name.strip_prefix("refs/heads/stafette/")?.split_once('/')?;
+        let run = if first == "result" { second } else { first };
+        let is_short = run.len() == 8 && run.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_short.then(|| run.to_owned())
+    }
+
+    /// True if removing a ref loses nothing.
+    async fn is_elsewhere(
+        &self,
+        name: &str,
+        run: &str,
+        are_settled: impl Fn(&str, &[Draft]) -> bool,
+    ) -> Result<bool, WorktreeError> {
+        let ask = ["for-each-ref", "--format=%(worktreepath)", name];
+        if !self.shared.git(ask).text().await?.trim().is_empty() {
+            return Ok(false);
+        }
+        let contains = format!("--contains={name}");
+        let words = ["for-each-ref", "--format=%(refname)", &contains];
+        let words = words.into_iter().chain(["refs/heads", "refs/remotes", "refs/tags"]);
+        let holders = self.shared.git(words).text().await?;
+        if holders.lines().any(|holder| holder != name) {
+            return Ok(true);
+        }
+        let tree = async |name: &str| {
+            let name = format!("{name}^{{tree}}");
+            self.shared.git(["rev-parse", "--quiet", "--verify", &name]).answer().await
+        };
+        let Some(own) = tree(name).await? else { return Ok(false) };
+        let result = format!("{RESULTS}{run}");
+        if name != result && tree(&result).await?.as_ref() == Some(&own) {
+            return Ok(true);
+        }
+        let base = match self.head(&self.project).await? {
+            Some(head) => self.shared.git(["merge-base", &head, name]).answer().await?,
+            None => None,
+        };
+        let base = match base {
+            Some(base) => base,
+            None => self.shared.git(["mktree"]).text().await?,
+        };
+        let (drafts, left) = self.drafts(&base, &own).await?;
+        Ok(left.is_empty() && are_settled(run, &drafts))
     }
 
     /// Returns all recorded worktrees.

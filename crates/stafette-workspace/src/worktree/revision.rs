@@ -5,9 +5,11 @@
 //! the files with the change as its record has it. The difference between the first and the files as
 //! they are is the change as it is to be.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
-use stafette_core::change::ChangeId;
+use stafette_core::change::{Change, ChangeId};
 
 use super::difference::{Line, read};
 use super::{Worktree, WorktreeError, Worktrees, plain};
@@ -76,8 +78,8 @@ impl Worktrees {
         Ok(parsed.map(|(change, number)| Revision { change, number, commit }))
     }
 
-    /// Returns a change as the agent has left it in its worktree; `None` if it has not touched
-    /// anything. Its agent must be idle.
+    /// Returns a change as the agent has left it in its worktree, without what cannot be an edit;
+    /// `None` if it has not touched anything. Its agent must be idle.
     pub async fn revised(
         &self,
         worktree: &Worktree,
@@ -90,24 +92,32 @@ impl Worktrees {
         let had = self.shared.git(["rev-parse", "--verify", &had]).text().await?;
         match now == had {
             true => Ok(None),
-            false => self.drafts(&format!("{}^", revision.commit), &now).await.map(Some),
+            false => {
+                let (drafts, _) = self.drafts(&format!("{}^", revision.commit), &now).await?;
+                Ok(Some(drafts))
+            }
         }
     }
 
-    /// Notes that what is in a worktree was proposed as this revision of its change.
+    /// Notes that what is in a worktree was proposed as this revision of its change. What it does not
+    /// have is left for the end of the run.
     pub async fn proposed(
         &self,
         worktree: &Worktree,
         revision: &Revision,
-        number: u32,
+        revised: &Change,
     ) -> Result<(), WorktreeError> {
+        use std::os::unix::ffi::OsStrExt;
         let _turn = self.turn.lock().await;
         let now = self.content(&worktree.place).await?.tree;
         let without = format!("{}^", revision.commit);
         let without = self.shared.git(["rev-parse", "--verify", &without]).text().await?;
-        let after = self.changed(&without, &now).await?;
+        let mut after = self.changed(&without, &now).await?;
+        let paths: BTreeSet<PathBuf> =
+            revised.paths().map(|path| self.prefix.join(path.as_str())).collect();
+        after.retain(|(path, _)| paths.contains(Path::new(OsStr::from_bytes(path))));
         self.begin_with(worktree, Some(revision), &after).await?;
-        self.note_revision(worktree, revision.change, number, &now, &without).await
+        self.note_revision(worktree, revised.id, revised.revision, &now, &without).await
     }
 
     /// Ends a revision: what the agent does from now on is other work.

@@ -4,6 +4,8 @@ use std::io::Read;
 
 use serde_json::{Value, json};
 use stafette_core::RunId;
+use stafette_core::fields::shell_word;
+use stafette_core::team::order::{LeftFile, Leftover};
 
 use super::{Context, daemon, segment};
 use crate::cli::{self, ChangesCommand};
@@ -14,6 +16,12 @@ use crate::project::person;
 
 /// The maximum size of a document, in bytes.
 const LARGEST: u64 = 64 * 1024 * 1024;
+
+/// The most files that are named for a reason why they are in no change.
+const NAMED: usize = 5;
+
+/// The most such reasons.
+const REASONS: usize = 10;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Changes) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
@@ -164,6 +172,31 @@ pub(crate) async fn of_run(client: &Client, run: RunId) -> Result<Vec<String>, F
         format!("{seen}: {files}, {status}. Look: stafette diff {id}. Take it: {next}")
     };
     Ok(each(&list, "changes").map(line).collect())
+}
+
+/// Says what a run has left that is in no change, why, and how to take it.
+pub(crate) fn left(left: &Leftover) -> Vec<String> {
+    let mut lines = vec![format!("{}:", left.told())];
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for LeftFile { file, why } in &left.files {
+        match reasons.iter_mut().find(|(known, _)| known == why) {
+            Some((_, files)) => files.push(file),
+            None => reasons.push((why, vec![file])),
+        }
+    }
+    for (why, files) in reasons.iter().take(REASONS) {
+        let named: Vec<String> = files.iter().take(NAMED).map(|file| shell_word(file)).collect();
+        let more = if files.len() > named.len() { " and others" } else { "" };
+        lines.push(format!("  {}{more}: {why}", named.join(" ")));
+    }
+    if let Some(branch) = &left.branch {
+        let named: Vec<String> = left.files.iter().map(|left| shell_word(&left.file)).collect();
+        lines.push(match left.count <= NAMED && !named.iter().any(|name| name.contains('\n')) {
+            true => format!("  Take them: git checkout {branch} -- {}", named.join(" ")),
+            false => format!("  Take all of the run: git merge {branch}"),
+        });
+    }
+    lines
 }
 
 /// Returns the name of a set with its revision, unless that is the first.

@@ -77,6 +77,12 @@ fn stat(context: &Context, files: &[&Value]) {
             Some(why) => why.to_owned(),
             None => format!("+{} -{}", number(file, "added"), number(file, "removed")),
         };
+        let is_new = file["mode"].is_array() || text(file, "action") == "create";
+        let lines = match (is_new, file["executable"] == true) {
+            (true, true) => format!("{lines}, executable"),
+            (true, false) if file["mode"].is_array() => format!("{lines}, not executable any more"),
+            _ => lines,
+        };
         rows.push(vec![text(file, "action"), name(file), lines]);
     }
     context.output.table(&["", "", ""], rows);
@@ -101,14 +107,15 @@ fn unified(file: &Value) -> Vec<Styled> {
     let (bold, plain) = (|line: String| (Some("1"), line), |line: String| (None, line));
     let mut lines = vec![bold(format!("diff --git a/{from} b/{path}"))];
     let bits = |at: usize| file["mode"][at].as_u64().map(|mode| mode & 0o111 != 0);
+    let is_executable = file["executable"] == true;
     let mode = |is_executable: bool| if is_executable { "100755" } else { "100644" };
     if let (Some(old), Some(new)) = (bits(0), bits(1)) {
         lines.push(plain(format!("old mode {}", mode(old))));
         lines.push(plain(format!("new mode {}", mode(new))));
     }
     match action.as_str() {
-        "create" => lines.push(plain("new file mode 100644".to_owned())),
-        "delete" => lines.push(plain("deleted file mode 100644".to_owned())),
+        "create" => lines.push(plain(format!("new file mode {}", mode(is_executable)))),
+        "delete" => lines.push(plain(format!("deleted file mode {}", mode(is_executable)))),
         "rename" => {
             lines.push(plain(format!("rename from {from}")));
             lines.push(plain(format!("rename to {path}")));

@@ -4,6 +4,7 @@ mod filter;
 
 use serde_json::Value;
 use stafette_core::clean::Clean;
+use stafette_core::team::order::Leftover;
 
 use super::{Context, daemon_of_runs, run_path};
 use crate::cli;
@@ -61,6 +62,12 @@ pub(super) fn line(event: &Value) -> String {
     .map(text)
     .find(|text| !text.is_empty())
     .unwrap_or_default();
+    let left: Option<Leftover> = serde_json::from_value(event["left"].clone()).ok();
+    let said = match (&left, event["unchanged"] == true) {
+        (Some(left), _) => left.told(),
+        (None, true) => format!("stays {said}: {}", text("/note")),
+        (None, false) => said.to_owned(),
+    };
     let parties = match text("/to") {
         "" => (text("/offer/from"), text("/offer/to")),
         to => (text("/from"), to),

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use stafette_agents::profile::unseen;
 use stafette_core::clean::Clean;
 use stafette_core::team::council::Decision;
+use stafette_core::team::order::Leftover;
 use stafette_core::{Fields, Handoff, Usd, handoff};
 use stafette_engine::{CouncilView, HandoffView, RunView};
 use tokio::sync::Notify;
@@ -402,6 +403,9 @@ async fn result(context: &Context, client: &Client, view: &RunView) -> Result<()
     for line in super::changes::of_run(client, view.run).await? {
         output.say(format!("  {line}"));
     }
+    if let Some(left) = &view.left {
+        super::changes::left(left).iter().for_each(|line| output.say(format!("  {line}")));
+    }
     if view.collecting {
         output.say("  What its agents left is still being collected: see `stafette changes`");
     }
@@ -456,6 +460,14 @@ pub(crate) fn line(context: &Context, event: &Value) -> Option<Clean> {
             let word = if event["revision"] == 1 { "proposed" } else { "revised" };
             let reason = short(text("/reason"), 80);
             step("±", format!("{:>4} {word}: {reason}", text("/change")))
+        }
+        "change_settled" if event["unchanged"] == true => {
+            let (id, status) = (text("/change"), text("/status"));
+            step("±", format!("{id:>4} stays {status}: {}", short(text("/note"), 200)))
+        }
+        "order_done" if event["left"].is_object() => {
+            let left: Leftover = serde_json::from_value(event["left"].clone()).ok()?;
+            step(output.paint(Tone::Bad, "!"), left.told())
         }
         "change_settled" => step("±", format!("{:>4} {}", text("/change"), text("/status"))),
         "council_opened" => step("◇", format!("the council meets: {}", short(text("/topic"), 80))),

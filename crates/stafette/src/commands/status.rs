@@ -159,6 +159,9 @@ fn show(context: &Context, value: &Value) -> Result<(), Failure> {
         rows.push(vec!["trouble".to_owned(), trouble.to_owned()]);
     }
     context.output.table(&["", ""], rows);
+    for line in view.left.iter().flat_map(|left| super::changes::left(left)) {
+        context.output.line(line);
+    }
     if let Some(phases) = &view.phases {
         super::phases::show(context.output, phases);
     }

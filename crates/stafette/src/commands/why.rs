@@ -17,7 +17,14 @@ pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, 
     if let Some(id) = what.filter(|what| is_change(what)) {
         match client.get::<Value>(&format!("/v1/changes/{}/why", segment(id))).await {
             Ok(explained) => {
-                change(context, &explained);
+                let run = explained.pointer("/way/run").and_then(Value::as_str);
+                let handoffs: Vec<Value> = match run {
+                    Some(run) => {
+                        client.get(&run_path(Some(run), "/handoffs")).await.unwrap_or_default()
+                    }
+                    None => Vec::new(),
+                };
+                change(context, &explained, &handoffs);
                 return Ok(Exit::Ok);
             }
             // The short form of a run's id can look like one.
@@ -44,7 +51,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, 
     let handoffs: Vec<Value> = client.get(&handoffs).await.unwrap_or_default();
     way(context, &explained, &handoffs);
     if path.ends_with("/why") {
-        context.output.line(format!("○ {}", short(&text(&explained, "/outcome"), 100)));
+        context.output.line(format!("○ {}", short(&text(&explained, "/outcome"), 300)));
     }
     Ok(Exit::Ok)
 }
@@ -158,12 +165,12 @@ fn messages(leg: &Value) -> Vec<String> {
 }
 
 /// Prints the origin of a change, and its outcome.
-fn change(context: &Context, explained: &Value) {
+fn change(context: &Context, explained: &Value, handoffs: &[Value]) {
     if context.output.json {
         return context.output.data(explained);
     }
     if let Some(explained) = explained.get("way") {
-        way(context, explained, &[]);
+        way(context, explained, handoffs);
     }
     let change = &explained["change"];
     let head =
@@ -191,7 +198,12 @@ fn change(context: &Context, explained: &Value) {
     ] {
         detail(name, text(change, path));
     }
-    detail("failed", short(&text(change, "/failure"), 100));
+    detail("failed", short(&text(change, "/failure"), 300));
+    let tried = |event: &&Value| event["event"] == "change_settled" && event["unchanged"] == true;
+    for event in explained["events"].as_array().into_iter().flatten().filter(tried) {
+        let said = format!("stays {}: {}", text(event, "/status"), text(event, "/note"));
+        detail("tried", short(&said, 200));
+    }
     let event = |event: &Value| text(event, "/event");
     let events = explained["events"].as_array().into_iter().flatten();
     detail("recorded", list(events.map(event).collect()));
@@ -272,6 +284,9 @@ fn changes(leg: &Value) -> Vec<String> {
                     "nobody" => "heard by nobody".to_owned(),
                     _ => "forwarded".to_owned(),
                 }
+            }
+            "change_settled" if event["unchanged"] == true => {
+                format!("stays {} ({})", word("status"), short(&word("note"), 60))
             }
             "change_settled" => match word("note") {
                 note if note.is_empty() => word("status") + &by,

@@ -46,6 +46,15 @@ fn change(world: &World) -> Value {
 }
 
 #[test]
+fn b_22_why_of_a_change_shows_what_a_person_answered() {
+    let world = two();
+    let question = world.run(&["inbox", "--json"]).ok().json()[0]["id"].clone();
+    world.run(&["answer", question.as_str().expect("an id"), "approve"]).ok();
+    let why = world.run(&["why", "c1"]).ok().out;
+    assert!(why.contains("asked you") && why.contains("you said  approve"), "{why}");
+}
+
+#[test]
 fn b_18_two_who_decide_at_the_same_moment_leave_a_set_and_its_run_of_one_mind() {
     let world = two();
     for round in 0..6 {

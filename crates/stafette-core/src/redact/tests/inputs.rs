@@ -20,7 +20,7 @@ use crate::team::council::vote::{Stance, Vote};
 use crate::team::council::{Decision, Dissent, Verdict};
 use crate::team::generation::hand_over::GenerationHandedOver;
 use crate::team::generation::{Awaited, Cause, ChangeCounts, Lineage, Note, Past};
-use crate::team::order::{OrderKey, WorkKey};
+use crate::team::order::{LeftFile, Leftover, OrderKey, WorkKey};
 use crate::team::phase::{Brought, Hop, Measured, Part, Phases, Saving, Tokens};
 use crate::team::{Inheritance, Said, TeamAbout, TeamInput};
 use crate::wire::context::{
@@ -234,10 +234,17 @@ fn inputs() -> Vec<Input> {
             by: by(),
             note: text(),
         }),
-        Input::Team(TeamInput::OrderDone { order: OrderKey::Collect, heard: None }),
+        Input::Team(TeamInput::OrderDone { order: OrderKey::Collect, heard: None, left: None }),
         Input::Team(TeamInput::OrderDone {
             order: OrderKey::Forward { change, comment: 1 },
             heard: Some(Heard::Nobody { why: text() }),
+            left: Some(Box::new(Leftover {
+                branch: Some(text()),
+                folder: Some(text()),
+                why: text(),
+                count: 1,
+                files: vec![LeftFile { file: text(), why: text() }],
+            })),
         }),
         Input::Postpone { handoff, until: Time(1), why: text() },
         Input::Alert { code: text(), message: text() },

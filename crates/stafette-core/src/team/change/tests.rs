@@ -237,9 +237,9 @@ fn b_21_a_decision_counts_for_the_revision_that_was_seen() {
     assert_eq!(decides(&mut story, Some(2), ChangeStatus::Approved), Reply::Recorded);
     let note = OrderKey::Note { change: C1, upto: story.run.seq - 1 };
     assert_eq!((status(&story), open(&story)), (ChangeStatus::Approved, vec![note]));
-    story.input(crate::TeamInput::OrderDone { order: note, heard: None });
+    story.input(crate::TeamInput::OrderDone { order: note, heard: None, left: None });
     assert_eq!(open(&story), [], "it is in the record of the set");
-    let again = story.reply(crate::TeamInput::OrderDone { order: note, heard: None });
+    let again = story.reply(crate::TeamInput::OrderDone { order: note, heard: None, left: None });
     assert_eq!(again, Reply::Ignored(Ignored::Unchanged));
 }
 
@@ -250,7 +250,7 @@ fn b_08_the_outcome_of_worktrees_is_collected_once_after_the_end() {
     assert_eq!(open(&story), []);
     story.done(h(1));
     assert_eq!((open(&story), story.run.is_settled()), (vec![OrderKey::Collect], false));
-    story.input(crate::TeamInput::OrderDone { order: OrderKey::Collect, heard: None });
+    story.input(crate::TeamInput::OrderDone { order: OrderKey::Collect, heard: None, left: None });
     assert!(story.run.is_settled());
 }
 
@@ -264,7 +264,7 @@ fn s4_06_a_comment_after_the_end_is_forwarded_and_the_next_one_after_it() {
     let notes = |story: &mut Story| {
         let upto = story.run.team.changes[&C1].unwritten.expect("words");
         let order = OrderKey::Note { change: C1, upto };
-        story.input(crate::TeamInput::OrderDone { order, heard: None });
+        story.input(crate::TeamInput::OrderDone { order, heard: None, left: None });
     };
     says(&mut story, "shorter");
     let first = story.run.seq;
@@ -276,7 +276,11 @@ fn s4_06_a_comment_after_the_end_is_forwarded_and_the_next_one_after_it() {
     says(&mut story, "shorter");
     assert_eq!(story.run.seq, second + 1, "said again, it is there once");
     let heard = Some(Heard::Revision { run: story.run.id });
-    story.input(crate::TeamInput::OrderDone { order: forward(first), heard: heard.clone() });
+    story.input(crate::TeamInput::OrderDone {
+        order: forward(first),
+        heard: heard.clone(),
+        left: None,
+    });
     let known = &story.run.team.changes[&C1];
     assert_eq!(known.forwarded_to(first).cloned(), heard);
     assert_eq!(known.forwarded_to(second), None);
