@@ -83,7 +83,8 @@ fn b_27_help_shows_few_commands_first_and_all_when_asked() {
 fn b_27_names_of_older_releases_still_work() {
     let world = World::example("refusals/unknown");
     world.run(&["run", "--foreground", "x"]).ok();
-    let removed = world.run(&["tidy", "--older-than", "0s", "--keep", "0", "--json"]).ok().json();
+    let tidy = ["tidy", "--older-than", "0s", "--keep", "0", "--yes", "--json"];
+    let removed = world.run(&tidy).ok().json();
     assert_eq!(removed["removed"]["runs"], 1);
     for (old, new) in [("tidy", "prune"), ("renew", "self-update")] {
         assert_eq!(world.run(&["help", old]).ok().out, world.run(&["help", new]).ok().out);
