@@ -178,7 +178,12 @@ impl Messages<'_> {
         text: String,
     ) -> Result<MessageView, EngineError> {
         let not_sent = |why: String| EngineError::NotSent { to: to.to_owned(), why };
-        let unknown = || not_sent(format!("run {} has no agent `{to}`", run.short()));
+        let workflow = self.engine.state(run).await?.workflow.clone();
+        let names: Vec<&str> = workflow.agents.keys().map(AgentName::as_str).collect();
+        let unknown = || {
+            let (short, names) = (run.short(), names.join(", "));
+            not_sent(format!("run {short} has no agent `{to}`; it has {names}"))
+        };
         let agent: AgentName = to.parse().map_err(|_| unknown())?;
         let input = Input::Send { to: agent, from, by, text };
         match self.engine.send(run, input).await? {

@@ -4,9 +4,9 @@
 use crate::{CouncilView, PhasesView};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_core::run::Tally;
 use stafette_core::run::budget::{self, Purse};
 use stafette_core::run::propose::HandoffRefused;
+use stafette_core::run::{Status, Tally};
 use stafette_core::team::order::{Leftover, Order};
 use stafette_core::workflow::Runner;
 use stafette_core::{Event, Handoff, HandoffId, Recorded, Run, RunId, State, Time};
@@ -100,6 +100,17 @@ impl RunView {
     /// True if the run has ended, successfully or not.
     pub fn is_over(&self) -> bool {
         matches!(self.status.as_str(), "succeeded" | "failed" | "cancelled")
+    }
+
+    /// The view of the same run while nothing of it is started: nobody is at work.
+    #[must_use]
+    pub(crate) fn stopped(mut self) -> Self {
+        self.stopped = true;
+        self.working.clear();
+        if self.status == Status::Running.word() {
+            "stopped".clone_into(&mut self.status);
+        }
+        self
     }
 
     /// Builds the view of `run`.

@@ -4,8 +4,9 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stafette_core::handoff::{About, Question};
 use stafette_core::run::budget::{Grant, Purse};
-use stafette_core::{Fields, HandoffId, Input, Party, Reply, RunId};
+use stafette_core::{Fields, HandoffId, Input, Party, Reply, RunId, State as Standing};
 use stafette_engine::Right;
 
 use crate::handoffs::Row;
@@ -66,14 +67,21 @@ async fn answer(
     Named(TheQuestion { question }): Named<TheQuestion>,
     Body(Answer { text, values, by }): Body<Answer>,
 ) -> Result<Json<Answered>, Problem> {
-    if text.is_empty() && values.is_empty() {
+    if text.trim().is_empty() && values.is_empty() {
         return Err(Problem::new(422, "empty_answer", "The answer is empty"));
     }
     let (run, handoff) = find(&edge, &question).await?;
     let state = edge.engine.state(run).await?;
+    if state.handoff(handoff).is_some_and(|asked| matches!(asked.state, Standing::Closed(_))) {
+        return Err(answered(handoff));
+    }
     let asked = state.handoff(handoff).and_then(|asked| asked.offer.question.as_ref());
     principal.may(asked.map_or(Right::Answer, Right::to_answer))?;
     let by = principal.signed(by);
+    let text = match asked {
+        Some(question) => chosen(question, &text).unwrap_or(Ok(text))?,
+        None => text,
+    };
     match edge.engine.send(run, Input::Answer { handoff, values, text, by }).await? {
         Reply::Answered => {}
         Reply::Unfit { complaints } => {
@@ -84,14 +92,51 @@ async fn answer(
             let fix = format!("stafette answer {} {with}", handoff.0);
             return Err(problem.because(complaints.join("; ")).fix(fix));
         }
-        _ => {
-            let problem = Problem::new(409, "already_answered", format!("{handoff} is not open"));
-            return Err(problem.because("someone else was faster; see `stafette inbox`"));
-        }
+        _ => return Err(answered(handoff)),
     }
     let after = edge.engine.state(run).await?;
     let raised = grown(&state.purse, &after.purse);
     Ok(Json(Answered { answered: handoff, raised, run: Shown::of(&edge, run).await? }))
+}
+
+fn answered(handoff: HandoffId) -> Problem {
+    let what = format!("{handoff} has its answer already");
+    let why = "the first answer counts, or the run did not need it any more";
+    Problem::new(409, "already_answered", what).because(why)
+}
+
+/// The option that a number names: the one that begins with it, or else the one at this place of the
+/// list. `None` for any other text, and where a number can be an answer of its own.
+fn chosen(question: &Question, text: &str) -> Option<Result<String, Problem>> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(['.', ')']);
+    let number: usize = digits.parse().ok()?;
+    // As they are shown: each once, and none that says nothing.
+    let mut options: Vec<&str> = Vec::new();
+    for option in question.options.iter().map(String::as_str) {
+        if !option.trim().is_empty() && !options.contains(&option) {
+            options.push(option);
+        }
+    }
+    let is_number = |option: &&str| option.trim().parse::<f64>().is_ok();
+    let takes_numbers = matches!(question.about, About::Budget | About::Recovery(_));
+    if options.is_empty() || takes_numbers || options.iter().any(is_number) {
+        return None;
+    }
+    let begins = |option: &&&str| {
+        let rest = option.trim_start().strip_prefix(digits);
+        rest.is_some_and(|rest| rest.starts_with(['.', ')', ':']))
+    };
+    let at_place = || number.checked_sub(1).and_then(|place| options.get(place));
+    Some(match options.iter().find(begins).or_else(at_place) {
+        Some(option) => Ok((*option).to_owned()),
+        None => {
+            let listed: Vec<String> = options.iter().map(|option| format!("`{option}`")).collect();
+            let problem = Problem::new(422, "unfit_answer", "The answer is not what was asked for");
+            let why = format!("there are {} options: {}", options.len(), listed.join(", "));
+            Err(problem.because(why).fix("answer with one of them, or with its number in the list"))
+        }
+    })
 }
 
 /// What the limits are that were raised in between, such as `$10.00 for the run`.
@@ -153,9 +198,7 @@ async fn find(edge: &Edge, text: &str) -> Result<(RunId, HandoffId), Problem> {
             Ok((run, handoff))
         }
         (None, _) => {
-            let problem =
-                Problem::new(404, "no_question", format!("No open question is named {name}"));
-            Err(problem.because("`stafette inbox` lists the open ones"))
+            Err(Problem::new(404, "no_question", format!("No open question is named {name}")))
         }
         (Some((run, _)), Some(_)) => {
             let problem = Problem::new(

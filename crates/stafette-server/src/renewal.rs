@@ -28,7 +28,7 @@ async fn renew(
     let rules = workflow.change_rules();
     let own = workflow.own.ok_or_else(|| {
         Problem::new(409, "no_program", "The team has no program of its own")
-            .because("say in `[self]` of stafette.toml how it is built, tried and started")
+            .because("stafette.toml has no `[self]`")
     })?;
     let (by, changes) = (hand(&principal, by), edge.engine.changes());
     Ok(Json(changes.renew(id, as_it_is, &own, &rules, &by).await?))

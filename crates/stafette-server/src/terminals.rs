@@ -245,6 +245,12 @@ impl From<TerminalError> for Problem {
             TerminalError::NoStart { .. } => {
                 return Problem::new(409, "does_not_start", what).fix("see `stafette doctor`");
             }
+            TerminalError::NoAgent { there, .. } if there.is_empty() => (
+                404,
+                "no_agent",
+                there,
+                "`stafette top` shows the agents, and who is in a terminal",
+            ),
             TerminalError::NoAgent { there, .. } => (404, "no_agent", there, ""),
             TerminalError::OtherRunner { there, .. } => {
                 let fix =

@@ -248,7 +248,7 @@ pub(crate) struct Run {
     #[arg(required_unless_present = "from_context")]
     pub(crate) request: Option<String>,
     /// Limit on the cost, such as 5usd [default: the workflow's budget].
-    #[arg(long, env = "STAFETTE_BUDGET", value_name = "AMOUNT")]
+    #[arg(long, env = "STAFETTE_BUDGET", value_name = "AMOUNT", allow_negative_numbers = true)]
     pub(crate) budget: Option<String>,
     /// Limit on the tokens [default: the workflow's budget].
     #[arg(long, value_name = "NUMBER")]

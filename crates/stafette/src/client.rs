@@ -318,7 +318,9 @@ fn refusal(problem: Problem) -> Failure {
     } else {
         Exit::Failed
     };
-    Failure::new(code, problem.title).why(problem.detail).fix(problem.fix)
+    // A detail that says no more than what to do is not the reason.
+    let why = if problem.detail == problem.fix { String::new() } else { problem.detail };
+    Failure::new(code, problem.title).why(why).fix(problem.fix)
 }
 
 /// A stream of JSON lines.

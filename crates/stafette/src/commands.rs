@@ -346,7 +346,7 @@ pub(crate) async fn daemon_of_runs(context: &Context) -> Result<crate::client::C
         stopped => context.output.say(format!("{stopped} runs are stopped: {more}")),
     }
     if let Some(damaged) = health["damaged_runs"].as_u64().filter(|damaged| *damaged > 0) {
-        let runs = crate::output::count(usize::try_from(damaged).unwrap_or(usize::MAX), "run");
+        let runs = crate::output::counted(damaged, "run");
         context.output.say(format!("{runs} with damaged events: see `stafette doctor`"));
     }
     Ok(client)

@@ -241,6 +241,11 @@ pub(crate) fn count(n: usize, thing: &str) -> String {
     }
 }
 
+/// The same for a number of a store.
+pub(crate) fn counted(n: u64, thing: &str) -> String {
+    count(usize::try_from(n).unwrap_or(usize::MAX), thing)
+}
+
 /// Shortens a text to one line of at most `width` characters.
 pub(crate) fn short(text: &str, width: usize) -> String {
     let line = text.lines().next().unwrap_or_default();

@@ -42,6 +42,7 @@ impl Project {
     /// The named folder, or the nearest one above the present one that has a workflow; `None`
     /// without a workflow.
     pub(crate) fn find(named: Option<&Path>) -> Result<Option<Project>, Failure> {
+        state::check_home()?;
         let here = match named {
             Some(folder) => folder.to_owned(),
             None => std::env::current_dir().map_err(|error| no_folder(Path::new("."), &error))?,
@@ -89,7 +90,10 @@ impl Project {
     pub(crate) fn socket(&self) -> Result<PathBuf, Failure> {
         state::check(&self.root)?;
         let own = self.own_socket();
-        let socket = state::socket_elsewhere(&self.root, &own).unwrap_or(own);
+        let elsewhere = state::socket_elsewhere(&self.root, &own);
+        // The daemon of a folder that was moved since works with paths that are gone, and ends.
+        let elsewhere = elsewhere.filter(|_| state::moved::find(&self.root).is_none());
+        let socket = elsewhere.unwrap_or(own);
         state::check_socket(&socket).map(|()| socket)
     }
 
@@ -190,9 +194,11 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(Exit::Usage, format!("Cannot read {}", path.display()))
-        .because(error)
-        .fix("see that it is a text file that you may read")
+    let fix = match error.kind() {
+        std::io::ErrorKind::NotFound => "name a file that exists",
+        _ => "see that it is a text file that you may read",
+    };
+    Failure::new(Exit::Usage, format!("Cannot read {}", path.display())).because(error).fix(fix)
 }
 
 pub(crate) fn no_folder(path: &Path, error: &std::io::Error) -> Failure {
@@ -207,5 +213,6 @@ pub(crate) fn user() -> u32 {
 
 /// The name of the user, for the record.
 pub(crate) fn person() -> String {
-    std::env::var("USER").unwrap_or_else(|_| "someone".to_owned())
+    let named = ["USER", "LOGNAME"].iter().filter_map(|name| std::env::var(name).ok());
+    named.into_iter().find(|name| !name.is_empty()).unwrap_or_else(|| format!("user {}", user()))
 }

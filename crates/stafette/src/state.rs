@@ -13,6 +13,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::UNIX_EPOCH;
 
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, fchmod, flock, mkdirat, openat};
@@ -260,12 +261,45 @@ fn projects() -> PathBuf {
 /// The folder for all that is kept for this user. A relative path would lead into whatever project
 /// is worked in.
 pub(crate) fn home() -> PathBuf {
+    // Without a base no project is found, see `check_home`: nothing is kept where others may write.
+    base().unwrap_or_else(|| PathBuf::from("/dev/null")).join("stafette")
+}
+
+/// Checks that there is a place for what is kept.
+pub(crate) fn check_home() -> Result<(), Failure> {
+    match base() {
+        Some(_) => Ok(()),
+        None => Err(Failure::usage("There is no place to keep runs in")
+            .why("XDG_STATE_HOME and HOME are no absolute paths, and the system knows no home of this user")
+            .fix("set XDG_STATE_HOME to a folder of your own, such as /var/lib/me")),
+    }
+}
+
+/// The folder of the user's state, by the environment or by the system's list of users.
+fn base() -> Option<PathBuf> {
     let absolute = |name: &str| {
         std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute())
     };
-    let home = || absolute("HOME").map(|home| home.join(".local/state"));
-    let base = absolute("XDG_STATE_HOME").or_else(home).unwrap_or_else(shared_folder);
-    base.join("stafette")
+    let home = || absolute("HOME").or_else(home_of_user).map(|home| home.join(".local/state"));
+    absolute("XDG_STATE_HOME").or_else(home)
+}
+
+/// The home of the user as the system has it.
+fn home_of_user() -> Option<PathBuf> {
+    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let look = || {
+        let known = |home: PathBuf| Some(home).filter(|home| home.is_absolute() && home.is_dir());
+        // Without HOME the system is asked, which also knows users of a directory service.
+        if std::env::var_os("HOME").is_none() {
+            return std::env::home_dir().and_then(known);
+        }
+        let list = fs::read_to_string("/etc/passwd").ok()?;
+        let user = user().to_string();
+        let fields = list.lines().map(|line| line.split(':').collect::<Vec<_>>());
+        let mut own = fields.filter(|fields| fields.get(2) == Some(&user.as_str()));
+        known(PathBuf::from(own.next()?.get(5)?))
+    };
+    FOUND.get_or_init(look).clone()
 }
 
 /// True for a state within the project, such as one of a user's whole home, that the repository may
@@ -282,7 +316,7 @@ fn key(root: &Path) -> String {
     hex::encode(&Sha256::digest(root.as_os_str().as_encoded_bytes()))[..24].to_owned()
 }
 
-/// The user's own folder where the system has none for sockets or state.
+/// The user's own folder where the system has none for sockets.
 fn shared_folder() -> PathBuf {
     std::env::temp_dir().join(format!("stafette-{}", user()))
 }
@@ -290,9 +324,7 @@ fn shared_folder() -> PathBuf {
 /// Makes a state's folder, and those around it that are ours: each is its user's alone.
 fn make_private(folder: &Path) -> Result<(), Failure> {
     let ours: Vec<&Path> = folder.ancestors().take(3).collect();
-    if folder.starts_with(shared_folder()) {
-        make_one(&shared_folder())?;
-    } else if let Some(base) = ours.last().and_then(|stafette| stafette.parent()) {
+    if let Some(base) = ours.last().and_then(|stafette| stafette.parent()) {
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700);
         builder.create(base).map_err(|error| not_written(base, &error))?;

@@ -21,6 +21,9 @@ pub(crate) const VARIABLE: &str = "STAFETTE_STORE";
 /// given none would otherwise begin without any runs, in an empty file.
 const NOTE: &str = "store.place";
 
+/// The index of texts. A daemon makes it once its store is open.
+const FIND: &str = "find.db";
+
 /// The place of the runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Home {
@@ -67,7 +70,9 @@ impl Home {
                 "have the database's administrator look at it, or restore a backup".to_owned()
             }
         };
-        format!("{first}; without one, `stafette log RUN --json` prints what can be read of a run")
+        format!(
+            "{first} (`stafette state forget` begins anew); without one, `stafette log RUN --json` prints what can be read of a run"
+        )
     }
 }
 
@@ -83,7 +88,7 @@ impl Opened {
     pub(crate) fn finder(self, state: &Path, head: u64) -> Result<Arc<dyn Finder>, FindError> {
         Ok(match self.finder {
             Some(finder) => Arc::new(finder),
-            None => Arc::new(SqliteFinder::open(&state.join("find.db"), head)?),
+            None => Arc::new(SqliteFinder::open(&state.join(FIND), head)?),
         })
     }
 }
@@ -163,18 +168,51 @@ fn not_opened(error: ConnectError) -> Failure {
 
 /// Opens a file, with a fix in the error.
 pub(crate) fn open_file(path: &Path) -> Result<SqliteStore, Failure> {
+    check_kept(path)?;
     let limit = std::env::var("STAFETTE_STORE_MAX_BYTES").ok().and_then(|text| text.parse().ok());
     let plain = Options::default();
     let options = Options { max_bytes: limit.or(plain.max_bytes), ..plain };
     SqliteStore::open(path, options).map_err(|error| {
         let fix = match &error {
-            OpenError::Newer { .. } => "update stafette; this version left the store untouched",
-            OpenError::ReadOnly { .. } => "make the file and its folder writable",
-            OpenError::Full { .. } => "make room on the disk",
-            OpenError::NotAStore { .. } => "move the file away; Stafette makes a new one",
-            OpenError::Busy { .. } => "see who uses it with `stafette doctor`",
-            _ => "see `stafette doctor`",
+            OpenError::Newer { .. } => {
+                "update stafette; this version left the store untouched".to_owned()
+            }
+            OpenError::ReadOnly { .. } => "make the file and its folder writable".to_owned(),
+            OpenError::Full { .. } => "make room on the disk".to_owned(),
+            OpenError::Busy { .. } => {
+                "end the other program that has it open (`fuser` finds it), and try again"
+                    .to_owned()
+            }
+            _ => restore(path),
         };
         Failure::failed("The store cannot be opened").because(&error).fix(fix)
     })
+}
+
+/// Refuses to begin a new file where there was one: the index of its texts, which only a daemon with
+/// a store makes, is still there.
+fn check_kept(path: &Path) -> Result<(), Failure> {
+    let is_there = fs::metadata(path).map(|found| found.len() > 0);
+    let why = match is_there {
+        Ok(true) => return Ok(()),
+        Ok(false) => "it is empty",
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "it is not there any more",
+        // It is there, and opening it says more.
+        Err(_) => return Ok(()),
+    };
+    match path.with_file_name(FIND).exists() {
+        true => Err(Failure::failed("The runs of this project are gone")
+            .why(format!("they were in {}, and {why}", path.display()))
+            .fix(restore(path))),
+        false => Ok(()),
+    }
+}
+
+/// What to do about a file that is no store any more.
+fn restore(path: &Path) -> String {
+    format!(
+        "stop the daemon and restore {} from a backup; without one, `stafette state forget` puts \
+         what is left aside and begins anew",
+        path.display()
+    )
 }

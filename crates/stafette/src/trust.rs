@@ -129,6 +129,8 @@ pub(crate) fn check(project: &Project, loaded: &Loaded) -> Result<Inspected, Fai
 /// A workflow that a run keeps, and the files that its commands name.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Kept {
+    /// The folder in which it was trusted, and its path: a state can be moved, trust is not.
+    at: String,
     /// The hash of the workflow with its scripts and profiles.
     pub(crate) workflow: String,
     /// The hash of each file, by its path.
@@ -137,8 +139,18 @@ pub(crate) struct Kept {
 
 impl Kept {
     /// The workflow, its scripts and the files that it names, as they were read.
-    pub(crate) fn new(workflow: &Workflow, scripts: &Scripts, inspected: Inspected) -> Self {
-        Kept { workflow: digest(workflow, scripts), files: inspected.files }
+    pub(crate) fn new(
+        project: &Project,
+        workflow: &Workflow,
+        scripts: &Scripts,
+        inspected: Inspected,
+    ) -> Self {
+        Kept { at: at(project), workflow: digest(workflow, scripts), files: inspected.files }
+    }
+
+    /// True if it was trusted in this very folder, at the path that it has now.
+    pub(crate) fn is_of(&self, project: &Project) -> bool {
+        self.at == at(project)
     }
 
     /// The first of these files that is another one.
@@ -154,7 +166,7 @@ impl Kept {
 pub(crate) fn kept(project: &Project, workflow: &Workflow) -> Result<Kept, Failure> {
     let scripts = project.scripts(workflow)?;
     let inspected = inspect(project, workflow, &scripts)?;
-    Ok(Kept::new(workflow, &scripts, inspected))
+    Ok(Kept::new(project, workflow, &scripts, inspected))
 }
 
 /// The hashes of the files that one command names, in the folder that it starts in.
@@ -193,6 +205,28 @@ fn change(change: impl FnOnce(&mut BTreeMap<String, Value>)) -> Result<(), Failu
 fn folder(project: &Project) -> Option<String> {
     let found = std::fs::metadata(&project.root).ok()?;
     Some(format!("{}:{}", found.dev(), found.ino()))
+}
+
+/// The folder and its path.
+fn at(project: &Project) -> String {
+    format!("{} {}", folder(project).unwrap_or_default(), name(project))
+}
+
+/// True if the user has trusted a workflow in this folder, be it this one or another.
+pub(crate) fn has_grant(project: &Project) -> bool {
+    grant(project).is_some()
+}
+
+/// Says which file is gone that an agent's command named when it was trusted, or that its script is
+/// in, if one is.
+pub(crate) fn gone(project: &Project, loaded: &Loaded) -> Option<String> {
+    let files = grant(project).map(|grant| grant.files).unwrap_or_default();
+    let named = loaded.workflow.agents.values().flat_map(|agent| {
+        let words = agent.command.iter().filter(|word| files.contains_key(*word));
+        agent.script.iter().chain(words)
+    });
+    let lost = named.into_iter().find(|path| !project.root.join(path).exists())?;
+    Some(format!("{lost} is gone, which its agents run or read"))
 }
 
 /// What differs from what was trusted last; `None` if nothing was.

@@ -2,6 +2,8 @@
 
 #[path = "suite/a2a.rs"]
 mod a2a;
+#[path = "suite/answers.rs"]
+mod answers;
 #[path = "suite/around.rs"]
 mod around;
 #[path = "suite/askers.rs"]

@@ -33,8 +33,10 @@ impl Engine {
     /// The view, marked if nothing of its run is started at the moment.
     fn or_stopped(&self, view: RunView) -> RunView {
         let waits = self.stopped().contains(view.run) || self.damaged.of(view.run).is_some();
-        let stopped = waits && !view.is_over();
-        RunView { stopped, ..view }
+        match waits && !view.is_over() {
+            true => view.stopped(),
+            false => view,
+        }
     }
 
     /// The state of a run, from memory or from the store.

@@ -59,8 +59,11 @@ struct RunBrief {
     workflow: String,
     /// Request of the user.
     request: String,
-    /// Status: running, waiting, paused, succeeded, failed or cancelled.
+    /// Status: running, stopped, waiting, paused, succeeded, failed or cancelled.
     status: String,
+    /// True if nothing of it is started until a person continues it; left out if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stopped: bool,
     /// Reason for waiting: human, budget, cooldown or quota; left out if the run does not wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_on: Option<String>,
@@ -129,6 +132,10 @@ impl ResultBrief {
 
 /// Recommended next step for a run.
 fn next(view: &RunView) -> &'static str {
+    if view.stopped {
+        return "The run is stopped, and waiting does not help. Tell the person: `stafette up` continues \
+                it, and `stafette why` says what is in its way.";
+    }
     match (view.is_over(), view.waiting_on.as_deref()) {
         (true, _) => {
             "The run has ended. Tell the person the results; `stafette changes` lists the changes \
@@ -150,6 +157,7 @@ impl RunBrief {
             workflow: view.workflow,
             request: view.request,
             status: view.status,
+            stopped: view.stopped,
             waiting_on: view.waiting_on,
             why: view.why,
             trouble,
@@ -203,7 +211,9 @@ impl super::Tool for Tool {
         };
         let run = context.run(Some(text)).await?;
         context.may_see(run).await?;
-        if !within.is_zero() {
+        // One that is stopped stays so until a person acts.
+        let is_stopped = context.engine.view(run).await?.0.stopped;
+        if !within.is_zero() && !is_stopped {
             let settled = timeout(within, context.engine.settled(run));
             let what = format!("run {}", run.short());
             if let Ok(settled) = context.reporting(&what, within, settled).await {

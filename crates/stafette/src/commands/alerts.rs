@@ -46,10 +46,14 @@ fn window(alert: &Value) -> String {
 
 /// The alerts that fire now, a sentence for each; empty when the daemon cannot say.
 pub(crate) async fn firing(client: &Client) -> Vec<String> {
+    sentences(client, |_| true).await
+}
+
+async fn sentences(client: &Client, is_told: impl Fn(&Value) -> bool) -> Vec<String> {
     let Ok(list) = client.get::<Value>("/v1/alerts").await else { return Vec::new() };
     let alerts = list["alerts"].as_array().into_iter().flatten();
     alerts
-        .filter(|alert| alert["firing"] == true)
+        .filter(|alert| alert["firing"] == true && is_told(alert))
         .map(|alert| {
             let text = |key: &str| alert[key].as_str().unwrap_or_default();
             let (name, measure, action) = (text("name"), text("measure"), text("action"));
@@ -61,9 +65,10 @@ pub(crate) async fn firing(client: &Client) -> Vec<String> {
         .collect()
 }
 
-/// Prints the alerts that fire, before other output.
+/// Prints the alerts that fire and ask for somebody to act, before other output: that many questions
+/// were asked is the everyday life of a team, and in the list.
 pub(crate) async fn warn(output: Output, client: &Client) {
-    for sentence in firing(client).await {
+    for sentence in sentences(client, |alert| alert["severity"] != "info").await {
         output.say(output.paint(Tone::Bad, "alert:") + " " + sentence);
     }
 }

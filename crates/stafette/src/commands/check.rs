@@ -41,6 +41,15 @@ pub(crate) fn run(context: &Context, arguments: &cli::Check) -> Result<Exit, Fai
             .help("`git init` and a first commit, or `worktrees = false`");
         diagnostics.push(warning.at(source.spans.value("/workflow/worktrees")));
     }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(source) = &source
+        && let Some(what) =
+            super::doctor::no_file(&source.workflow, &library, folder.unwrap_or(Path::new(".")))
+    {
+        let help = "install it, or name another one; `stafette doctor` looks at the rest";
+        let warning = Diagnostic::warning("no-program", "/agents", what).help(help);
+        diagnostics.push(warning.at(source.spans.value("/agents")));
+    }
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
     let items = match (&source, arguments.gate) {
         (Some(source), true) => gate::workflow(&source.workflow, &source.spans, provided()),

@@ -23,7 +23,9 @@ pub(crate) async fn run(context: &Context, arguments: &cli::Cost) -> Result<Exit
     }
     let rows = cost.lines.iter().map(|line| row(cost.by, line));
     let total = CostLine { of: "total".into(), ..cost.total.clone() };
-    let rows = rows.chain([row(cost.by, &total)]).collect();
+    // Only the days do not have the time at work.
+    let sum = if cost.by == By::Day { By::Agent } else { cost.by };
+    let rows = rows.chain([row(sum, &total)]).collect();
     output.table(&[by, "turns", "tokens", "spent", "set aside", "at work", "request"], rows);
     Ok(Exit::Ok)
 }
@@ -51,7 +53,10 @@ fn row(by: By, line: &CostLine) -> Vec<String> {
         line.spent.count(),
         line.spent.cost(),
         line.reserved.money.to_string(),
-        line.worked.to_string(),
+        match by {
+            By::Day => "–".to_owned(),
+            By::Run | By::Agent => line.worked.to_string(),
+        },
         short(&line.request, 60),
     ]
 }

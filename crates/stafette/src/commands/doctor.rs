@@ -8,15 +8,20 @@ use std::path::Path;
 use serde_json::json;
 use stafette_agents::profile::{Library, Profile, UNSEEN_FIX, on_path, unseen};
 
+use stafette_core::Workflow;
+
 use super::Context;
 use crate::cli;
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
-use crate::output::Tone;
+use crate::output::{Tone, counted};
 use crate::project::{Project, WORKFLOW, is_repository};
 use crate::state::{older, open_lock};
 use crate::store::{self, Home};
 use crate::trust;
+
+/// The least room on the disk that is enough, in bytes.
+const LITTLE: u64 = 32 << 20;
 
 struct Finding {
     name: String,
@@ -50,6 +55,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Doctor) -> Result<Exi
             findings.extend(budget(&project));
             findings.extend(worktrees(&project));
             findings.push(state(&project).await);
+            findings.extend(disk(&project));
             findings.push(store(&project).await);
             let client = project.socket().map(|socket| Client::new(&socket));
             let up = match &client {
@@ -260,24 +266,13 @@ fn workflow(project: &crate::project::Project) -> Finding {
     let (good, said, fix) = match project.load() {
         Err(failure) => (false, format!("{}: {}", failure.what, failure.why), failure.fix),
         Ok(loaded) => {
-            let library = project.profiles();
-            let missing: Vec<String> = loaded
-                .workflow
-                .agents
-                .values()
-                .filter_map(|agent| {
-                    let profile = agent.profile.as_deref().and_then(|name| library.get(name));
-                    let own = profile.and_then(|profile| profile.command(agent.runner));
-                    let words = own.filter(|_| agent.command.is_empty());
-                    words.unwrap_or(&agent.command).first().cloned()
-                })
-                .filter(|program| !program.contains('/') && on_path(program).is_none())
-                .collect();
-            match (missing.first(), trust::is_trusted(project, &loaded)) {
-                (Some(program), _) => (
+            let absent = absent(&loaded.workflow, &project.profiles(), &project.root);
+            let gone = trust::gone(project, &loaded);
+            match (absent.or(gone), trust::is_trusted(project, &loaded)) {
+                (Some(what), _) => (
                     false,
-                    format!("the program `{program}` is not on the path"),
-                    "install it, or change `profile` or `command` in stafette.toml".to_owned(),
+                    what,
+                    "put it there, or change `profile` or `command` in stafette.toml".to_owned(),
                 ),
                 (None, false) => {
                     let fix = "look at its commands with `stafette trust`".to_owned();
@@ -288,6 +283,47 @@ fn workflow(project: &crate::project::Project) -> Finding {
         }
     };
     Finding { name: "workflow".to_owned(), good, needed: true, said, fix }
+}
+
+/// Says which program of an agent is not there, if one is not.
+fn absent(workflow: &Workflow, library: &Library, root: &Path) -> Option<String> {
+    let mut programs = programs(workflow, library);
+    let off_path = |program: &&String| !program.contains('/') && on_path(program).is_none();
+    let found = programs.find(off_path);
+    let found = found.map(|program| format!("the program `{program}` is not on the path"));
+    found.or_else(|| no_file(workflow, library, root))
+}
+
+/// Says which program that is named by its path does not exist, if one does not.
+pub(super) fn no_file(workflow: &Workflow, library: &Library, root: &Path) -> Option<String> {
+    let gone = |program: &&String| {
+        program.contains('/') && !program.contains('{') && !root.join(program).exists()
+    };
+    let found = programs(workflow, library).find(gone);
+    found.map(|program| format!("the program `{program}` does not exist"))
+}
+
+/// The programs of the agents, as their commands name them.
+fn programs<'a>(workflow: &'a Workflow, library: &'a Library) -> impl Iterator<Item = &'a String> {
+    workflow.agents.values().filter_map(|agent| {
+        let profile = agent.profile.as_deref().and_then(|name| library.get(name));
+        let own = profile.and_then(|profile| profile.command(agent.runner));
+        own.filter(|_| agent.command.is_empty()).unwrap_or(&agent.command).first()
+    })
+}
+
+/// The room on the disk that the state lies on, if there is little.
+fn disk(project: &Project) -> Option<Finding> {
+    let folder = project.state().ok()?;
+    let found = rustix::fs::statvfs(&folder).ok()?;
+    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    (free < LITTLE).then(|| Finding {
+        name: "disk".to_owned(),
+        good: false,
+        needed: true,
+        said: format!("{} MiB are free where the state is, in {}", free >> 20, folder.display()),
+        fix: "make room there; `stafette prune` removes old runs".to_owned(),
+    })
 }
 
 /// Finds agents whose cost the budget does not see.
@@ -310,7 +346,10 @@ fn unchecked(events: u64) -> String {
 async fn store(project: &crate::project::Project) -> Finding {
     let looked = async {
         let store = store::open(project, false).await?.store;
-        let health = store.check().await.map_err(|error| store::unreadable(&error))?;
+        let health = store.check().await.map_err(|error| {
+            let mend = Home::of(project).map_or(String::new(), |home| home.mend());
+            Failure::failed("Cannot read the store").because(&error).fix(mend)
+        })?;
         store.close().await;
         Ok::<_, Failure>(health)
     };
@@ -321,9 +360,9 @@ async fn store(project: &crate::project::Project) -> Finding {
             needed: true,
             said: match health.is_sound() {
                 true => format!(
-                    "{} runs, {} events, {} KiB{}",
-                    health.runs,
-                    health.events,
+                    "{}, {}, {} KiB{}",
+                    counted(health.runs, "run"),
+                    counted(health.events, "event"),
                     health.bytes / 1024,
                     unchecked(health.unchecked)
                 ),

@@ -45,14 +45,14 @@ pub(crate) fn show(output: Output, row: &Value) {
             + format!(" {details}  ")
             + output.paint(Tone::Quiet, from),
     );
-    let options: Vec<String> = row
-        .pointer("/handoff/offer/question/options")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(|option| short(option, OPTION))
-        .collect();
+    let listed = row.pointer("/handoff/offer/question/options").and_then(Value::as_array);
+    let mut options: Vec<String> = Vec::new();
+    for option in listed.into_iter().flatten().filter_map(Value::as_str) {
+        let option = short(option, OPTION);
+        if !option.trim().is_empty() && !options.contains(&option) {
+            options.push(option);
+        }
+    }
     let example = match (options.first(), text("/handoff/offer/question/answer_with")) {
         (Some(first), _) if first.starts_with('-') => format!("-- {}", shell_word(first)),
         (Some(first), _) => shell_word(first),

@@ -5,15 +5,16 @@ use std::collections::BTreeSet;
 use serde_json::json;
 use stafette_core::Time;
 use stafette_engine::garbage;
-use stafette_store::{Retention, RunFilter};
+use stafette_store::{Retention, RunFilter, Store};
 
 use super::Context;
 use crate::cli;
 use crate::exit::{Exit, Failure};
+use crate::output::{count, counted};
 use crate::store;
 
-/// More runs than a store has.
-const MOST_RUNS: usize = 10_000_000;
+/// The runs that are read at once.
+const PAGE: usize = 1000;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Prune) -> Result<Exit, Failure> {
     let project = context.project()?;
@@ -27,11 +28,17 @@ pub(crate) async fn run(context: &Context, arguments: cli::Prune) -> Result<Exit
             .fix("see `stafette doctor`, which checks the store")
     };
     let retention = Retention { finished_before: Some(before), keep_last: arguments.keep };
+    let unneeded = unneeded(runs(&*store).await?, before, arguments.keep);
+    if unneeded > 0 {
+        let question = format!("Remove {} for good?", count(unneeded, "ended run"));
+        if !context.confirm(&question)? {
+            store.close().await;
+            return Ok(Exit::Failed);
+        }
+    }
     let removed = store.retain(retention).await.map_err(failed)?;
     let compacted = store.compact().await.map_err(failed)?;
-    let all = RunFilter { limit: MOST_RUNS, ..RunFilter::default() };
-    let stay = store.runs(all).await.map_err(|error| store::unreadable(&error))?;
-    let stay: BTreeSet<String> = stay.iter().map(|row| row.run.short()).collect();
+    let stay: BTreeSet<String> = runs(&*store).await?.into_iter().map(|run| run.short).collect();
     let unfinished = store.unfinished().await.map_err(|error| store::unreadable(&error))?;
     store.close().await;
     let cleared =
@@ -48,11 +55,14 @@ pub(crate) async fn run(context: &Context, arguments: cli::Prune) -> Result<Exit
         return Ok(Exit::Ok);
     }
     context.output.say(format!(
-        "{} runs, {} events, {} worktrees, and {} branches and refs removed; {} KiB → {} KiB",
-        removed.runs,
-        removed.events,
-        cleared.worktrees,
-        tidied.removed.len(),
+        "{}, {}, {}, and {} removed; {} KiB → {} KiB",
+        counted(removed.runs, "run"),
+        counted(removed.events, "event"),
+        count(cleared.worktrees, "worktree"),
+        match tidied.removed.len() {
+            1 => "1 branch or ref".to_owned(),
+            n => format!("{n} branches and refs"),
+        },
         compacted.bytes_before / 1024,
         compacted.bytes_after / 1024
     ));
@@ -72,4 +82,35 @@ fn unremoved(error: &dyn std::error::Error) -> Failure {
     Failure::failed("Cannot remove what runs that have ended left in git")
         .because(error)
         .fix("end programs that use it, and run `stafette prune` again")
+}
+
+/// A run as far as it matters here.
+struct Stored {
+    short: String,
+    finished_at: Option<Time>,
+}
+
+/// All runs of a store.
+async fn runs(store: &dyn Store) -> Result<Vec<Stored>, Failure> {
+    let mut filter = RunFilter { limit: PAGE, ..RunFilter::default() };
+    let mut all = Vec::new();
+    loop {
+        let rows = store.runs(filter.clone()).await.map_err(|error| store::unreadable(&error))?;
+        filter.after = rows.last().map(|row| row.run);
+        let is_last = rows.len() < PAGE;
+        all.extend(
+            rows.iter()
+                .map(|row| Stored { short: row.run.short(), finished_at: row.finished_at }),
+        );
+        if is_last {
+            return Ok(all);
+        }
+    }
+}
+
+/// The number of `runs` that ended before a time, without the newest of those that have ended.
+fn unneeded(runs: Vec<Stored>, before: Time, keep: usize) -> usize {
+    let mut ends: Vec<Time> = runs.into_iter().filter_map(|run| run.finished_at).collect();
+    ends.sort_unstable_by_key(|end| std::cmp::Reverse(*end));
+    ends.into_iter().skip(keep).filter(|end| *end < before).count()
 }

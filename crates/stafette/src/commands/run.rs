@@ -11,7 +11,7 @@ use stafette_agents::profile::unseen;
 use stafette_core::clean::Clean;
 use stafette_core::team::council::Decision;
 use stafette_core::team::order::Leftover;
-use stafette_core::{Fields, Handoff, Usd, handoff};
+use stafette_core::{Fields, Handoff, Outcome, Party, Usd, handoff};
 use stafette_engine::{CouncilView, HandoffView, RunView};
 use tokio::sync::Notify;
 
@@ -120,10 +120,12 @@ fn early_end(ended: Ended) -> Failure {
 }
 
 async fn start(context: &Context, client: &Client, arguments: &cli::Run) -> Result<Exit, Failure> {
-    let budget = match &arguments.budget {
-        Some(text) => Some(money(text)?),
-        None => None,
-    };
+    let budget = arguments.budget.as_deref().map(money).transpose()?;
+    if budget == Some(Usd(0)) || arguments.tokens == Some(0) {
+        return Err(Failure::usage("A budget of nothing lets no agent begin")
+            .why("a turn begins while something of the budget is left")
+            .fix("give an amount, such as `--budget 0.50usd`, or leave it out"));
+    }
     let request = match arguments.request.as_deref() {
         Some("-") => typed()?,
         request => request.unwrap_or_default().to_owned(),
@@ -169,15 +171,15 @@ async fn start(context: &Context, client: &Client, arguments: &cli::Run) -> Resu
 fn typed() -> Result<String, Failure> {
     let mut text = String::new();
     let read = std::io::stdin().lock().take(LONGEST + 1).read_to_string(&mut text);
-    let unread = |why: &str| {
-        Failure::usage("Cannot read the request from standard input")
-            .why(why)
-            .fix("pipe a text into it, as in `stafette run - < request.md`")
-    };
+    let unread = || Failure::usage("Cannot read the request from standard input");
     match read {
-        Ok(length) if length as u64 > LONGEST => Err(unread("it is more than 1 MiB")),
+        Ok(length) if length as u64 > LONGEST => Err(unread()
+            .why("it is more than 1 MiB")
+            .fix("put what is long into files of the project, and name them in the request")),
         Ok(_) => Ok(text.trim_end().to_owned()),
-        Err(error) => Err(unread(&error.to_string())),
+        Err(error) => Err(unread()
+            .because(&error)
+            .fix("pipe a text into it, as in `stafette run - < request.md`")),
     }
 }
 
@@ -354,6 +356,8 @@ async fn end(
     exit: Exit,
 ) -> Result<Exit, Failure> {
     let output = context.output;
+    let is_empty = exit == Exit::Ok && is_skipped(client, view).await?;
+    let exit = if is_empty { Exit::Failed } else { exit };
     if output.json {
         output.data(view);
         return Ok(exit);
@@ -380,20 +384,41 @@ async fn end(
     if view.is_over() {
         result(context, client, view).await?;
     }
+    if is_empty {
+        output.say("  Nothing was done: a person skipped all of its work");
+    }
     output.line(view.run.to_string());
     Ok(exit)
 }
 
-/// Says what a run that has ended brought, and what the user can do with it.
-async fn result(context: &Context, client: &Client, view: &RunView) -> Result<(), Failure> {
-    let output = context.output;
+/// True if a person skipped every handoff to an agent, so that the run has succeeded without work.
+async fn is_skipped(client: &Client, view: &RunView) -> Result<bool, Failure> {
+    if super::status::in_part(view).is_none() {
+        return Ok(false);
+    }
+    let handoffs = handoffs(client, view).await?;
+    let mut of_agents = handoffs.iter().filter(|one| matches!(one.offer.to, Party::Agent(_)));
+    Ok(of_agents.all(|one| {
+        let answer = one.answer();
+        answer.is_some_and(|said| said.by == Party::Human && said.outcome == Outcome::Partial)
+    }))
+}
+
+/// The handoffs of a run that were admitted.
+async fn handoffs(client: &Client, view: &RunView) -> Result<Vec<Handoff>, Failure> {
     let path = run_path(Some(&view.run.to_string()), "/handoffs");
     let rows: Vec<Value> = client.get(&path).await?;
     let admitted = |row: &Value| match serde_json::from_value(row["handoff"].clone()) {
         Ok(HandoffView::Admitted(handoff)) => Some(*handoff),
         _ => None,
     };
-    let handoffs: Vec<Handoff> = rows.iter().filter_map(admitted).collect();
+    Ok(rows.iter().filter_map(admitted).collect())
+}
+
+/// Says what a run that has ended brought, and what the user can do with it.
+async fn result(context: &Context, client: &Client, view: &RunView) -> Result<(), Failure> {
+    let output = context.output;
+    let handoffs = handoffs(client, view).await?;
     for handoff in handoff::results(&handoffs) {
         let said = handoff.answer().map(|answer| answer.summary).unwrap_or_default();
         if !said.is_empty() {
@@ -405,6 +430,18 @@ async fn result(context: &Context, client: &Client, view: &RunView) -> Result<()
     }
     if let Some(left) = &view.left {
         super::changes::left(left).iter().for_each(|line| output.say(format!("  {line}")));
+    }
+    // An older daemon does not list them.
+    let path = run_path(Some(&view.run.to_string()), "/messages");
+    let messages: Vec<Value> = client.get(&path).await.unwrap_or_default();
+    for unread in messages.iter().filter(|message| message["status"] == "unread") {
+        let text = |name: &str| unread[name].as_str().unwrap_or_default();
+        output.say(format!(
+            "  {} never read {}: {}",
+            text("to"),
+            text("id"),
+            short(text("text"), 80)
+        ));
     }
     if view.collecting {
         output.say("  What its agents left is still being collected: see `stafette changes`");

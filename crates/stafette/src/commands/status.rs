@@ -5,6 +5,7 @@ use stafette_engine::{CouncilView, MemberView, RunView};
 
 use super::{Context, daemon, daemon_of_runs, run_path};
 use crate::cli;
+use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::short;
 use crate::project::person;
@@ -90,6 +91,11 @@ fn at_work(view: &RunView) -> String {
     view.working.iter().cloned().chain(offered).collect::<Vec<_>>().join(", ")
 }
 
+/// The handoffs of a run that has succeeded which were done in part only, as its end names them.
+pub(super) fn in_part(view: &RunView) -> Option<&str> {
+    view.why.as_deref()?.split_once("done in part: ").map(|(_, parts)| parts)
+}
+
 fn words(view: &RunView) -> String {
     match &view.waiting_on {
         _ if view.stopped => "stopped".to_owned(),
@@ -99,7 +105,10 @@ fn words(view: &RunView) -> String {
             format!("waiting for {}", view.offered.join(", "))
         }
         Some(on) => format!("waiting for {on}"),
-        None => view.status.clone(),
+        None => match in_part(view) {
+            Some(parts) => format!("{}, part of it: {parts}", view.status),
+            None => view.status.clone(),
+        },
     }
 }
 
@@ -127,11 +136,12 @@ fn show(context: &Context, value: &Value) -> Result<(), Failure> {
         vec![
             "spent".to_owned(),
             format!(
-                "{} of {} ({} set aside), {} tokens",
+                "{} of {} ({} set aside), {} {}",
                 view.purse.spent.cost(),
                 view.purse.limit.money,
                 view.purse.reserved.money,
-                view.purse.spent.count()
+                view.purse.spent.count(),
+                if view.purse.spent.tokens == 1 { "token" } else { "tokens" },
             ),
         ],
         vec!["began".to_owned(), view.created_at.clone()],
@@ -213,6 +223,26 @@ pub(crate) async fn pause(context: &Context, arguments: cli::OneRun) -> Result<E
     steer(context, arguments.run.as_deref(), "/pause", &json!({ "by": person() })).await
 }
 
+/// The only run that has not ended, if none is named; of several, one has to be. `None` if all have
+/// ended: then the daemon says what there is to say about the newest.
+async fn the_only(client: &Client, what: &str) -> Result<Option<String>, Failure> {
+    let runs = super::unfinished(client).await?;
+    let what = what.trim_start_matches('/');
+    match &runs[..] {
+        [] => Ok(None),
+        [one] => Ok(Some(one.run.to_string())),
+        several => {
+            let line = |view: &RunView| {
+                format!("{} {}: {}", view.run.short(), words(view), short(&view.request, 60))
+            };
+            let listed: Vec<String> = several.iter().take(EXPLAINED).map(line).collect();
+            Err(Failure::usage(format!("{} runs have not ended", several.len()))
+                .why(format!("\n    {}", listed.join("\n    ")))
+                .fix(format!("name the one, as in `stafette {what} {}`", several[0].run.short())))
+        }
+    }
+}
+
 async fn steer(
     context: &Context,
     run: Option<&str>,
@@ -220,10 +250,14 @@ async fn steer(
     body: &Value,
 ) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
-    let view: RunView = client.post(&run_path(run, what), body).await?;
+    let named = match run {
+        Some(run) => Some(run.to_owned()),
+        None => the_only(&client, what).await?,
+    };
+    let view: RunView = client.post(&run_path(named.as_deref(), what), body).await?;
     match context.output.json {
         true => context.output.data(&view),
-        false => context.output.say(format!("{} is {}", view.run.short(), words(&view))),
+        false => context.output.say(format!("{}: {}", view.run.short(), words(&view))),
     }
     Ok(Exit::Ok)
 }

@@ -13,7 +13,6 @@ use crate::cli;
 use crate::client::Client;
 use crate::daemon;
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
 use crate::project::Project;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Token) -> Result<Exit, Failure> {
@@ -31,7 +30,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Token) -> Result<Exit
                 Failure::usage(error.to_string()).fix("name an agent of stafette.toml")
             })?;
             if let Some(agent) = &agent {
-                warn_of_unknown(output, &project, agent);
+                check_agent(&project, agent)?;
             }
             // By default, an agent's token lets it do its work.
             let scope = scope.unwrap_or(cli::Scope::Act).scope();
@@ -62,18 +61,18 @@ pub(crate) async fn run(context: &Context, arguments: cli::Token) -> Result<Exit
     Ok(Exit::Ok)
 }
 
-/// Says that the workflow does not have the agent: its token opens nothing until it does. A workflow
-/// that cannot be read does not say.
-fn warn_of_unknown(output: Output, project: &Project, agent: &AgentName) {
-    let Ok(loaded) = project.load() else { return };
+/// Refuses an agent that the workflow does not have: its token would open nothing. A workflow that
+/// cannot be read does not say.
+fn check_agent(project: &Project, agent: &AgentName) -> Result<(), Failure> {
+    let Ok(loaded) = project.load() else { return Ok(()) };
     let agents = &loaded.workflow.agents;
-    if !agents.contains_key(agent) {
-        let names: Vec<&str> = agents.keys().map(AgentName::as_str).collect();
-        output.say(format!(
-            "note: the workflow has no agent `{agent}`, so the token opens no turn; it has {}",
-            names.join(", ")
-        ));
+    if agents.contains_key(agent) {
+        return Ok(());
     }
+    let names: Vec<&str> = agents.keys().map(AgentName::as_str).collect();
+    Err(Failure::usage(format!("The workflow has no agent `{agent}`"))
+        .why("the token would open nothing")
+        .fix(format!("name one that it has: {}", names.join(", "))))
 }
 
 fn show(context: &Context, tokens: &[TokenView]) {

@@ -41,7 +41,11 @@ const QUEUE: usize = 16;
 pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
     let client = daemon_of_runs(context).await?;
     let watched = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
-    if context.output.json || !watched {
+    if !context.output.json && !watched {
+        return Err(Failure::usage("`stafette top` needs a terminal")
+            .fix("`stafette status` prints the runs once, and `stafette top --json` the agents"));
+    }
+    if context.output.json {
         let mut agents: Value = client.get("/v1/agents").await?;
         let questions: Value = client.get("/v1/inbox").await?;
         if let Some(fields) = agents.as_object_mut() {

@@ -97,7 +97,16 @@ impl cli::Door {
 
 pub(crate) async fn down(context: &Context) -> Result<Exit, Failure> {
     let project = context.project()?;
-    let client = daemon::find(&project).await?;
+    let client = Client::new(&project.socket()?);
+    if !client.is_up().await? {
+        match context.output.json {
+            true => context.output.data(&json!({ "running": false })),
+            false => {
+                context.output.say("no daemon runs for this project: there is nothing to stop")
+            }
+        }
+        return Ok(Exit::Ok);
+    }
     let health: Value = client.get("/healthz").await?;
     let _: Value = client.post("/v1/stop", &json!({})).await?;
     daemon::wait_until_gone(&project, &client, &health["pid"]).await?;

@@ -84,13 +84,14 @@ type Identity = (u64, u64);
 /// The files and folders of a daemon, as they were when it made or opened them.
 #[derive(Debug)]
 pub(super) struct Ground {
+    project: PathBuf,
     places: Vec<(PathBuf, Identity)>,
 }
 
 impl Ground {
     /// Notes the state folder, and the lock in the project.
     pub(super) fn new(project: &Project, state: &Path, lock: &Lock) -> Self {
-        let mut ground = Ground { places: Vec::new() };
+        let mut ground = Ground { project: project.root.clone(), places: Vec::new() };
         ground.note(state);
         if let Ok(file) = lock.file.metadata() {
             let path = state::lock_path(&project.root);
@@ -112,6 +113,11 @@ impl Ground {
     /// Returns once something is gone or belongs to another: then nothing can be kept any more.
     pub(super) async fn lost(&self, store: &dyn Store) -> Failure {
         loop {
+            if !self.project.exists() {
+                return Failure::failed("The daemon has lost what it stands on, and stops")
+                    .why(format!("the folder {} was moved or removed", self.project.display()))
+                    .fix("if it was moved, take its runs along with `stafette state adopt` there");
+            }
             let gone = self.places.iter().find(|(path, was)| identity(path) != Some(*was));
             let gone = gone.map(|(path, _)| {
                 format!("{} was removed or replaced while it was in use", path.display())

@@ -19,6 +19,10 @@ const LIMIT: usize = 1000;
 const NOT_TRUSTED: &str = "its workflow, or a file that it names, is not what was trusted here: put \
     it back, or look at it with `stafette trust`, then run `stafette up`; or cancel the run";
 
+/// Why nothing continues in a folder where nothing is trusted, such as one that was moved.
+const NOBODY_TRUSTS: &str = "nobody has trusted a workflow in this folder: look at what it can do with \
+    `stafette trust`, then run `stafette up`; or cancel the run";
+
 /// The workflows that may be run in one project.
 #[derive(Debug)]
 pub(super) struct TrustedWorkflows {
@@ -35,7 +39,10 @@ impl TrustedWorkflows {
         let file = state.join("trusted.json");
         let text = fs::read(&file).unwrap_or_default();
         // A damaged file trusts nothing, which is safe; neither does one of an older release.
-        let known = Mutex::new(serde_json::from_slice(&text).unwrap_or_default());
+        let mut known: Vec<Kept> = serde_json::from_slice(&text).unwrap_or_default();
+        // A state can be moved with its file, or restored in another folder.
+        known.retain(|kept| kept.is_of(project));
+        let known = Mutex::new(known);
         Arc::new(TrustedWorkflows { project: project.clone(), by_caller, file, known })
     }
 
@@ -53,12 +60,15 @@ impl TrustedWorkflows {
             false => trust::check(&self.project, &loaded),
         };
         let found = found.map_err(|failure| problem(&failure))?;
-        self.remember(Kept::new(&loaded.workflow, &loaded.scripts, found));
+        self.remember(Kept::new(&self.project, &loaded.workflow, &loaded.scripts, found));
         Ok(loaded.workflow)
     }
 
     /// Checks that a workflow is as it was when it was trusted, with the files that it names.
     pub(super) fn holds(&self, workflow: &Workflow) -> Result<(), String> {
+        if self.by_caller.is_none() && !trust::has_grant(&self.project) {
+            return Err(NOBODY_TRUSTS.to_owned());
+        }
         let now = trust::kept(&self.project, workflow).map_err(|failure| failure.what)?;
         let is_known = || self.lock().contains(&now);
         // It may have been trusted a moment ago.

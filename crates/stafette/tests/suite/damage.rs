@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::world::{WAITS, World, until_so};
+use crate::world::{ECHO, WAITS, World, until_so};
 
 /// Changes one digit of the event in which a run's first turn was ordered.
 fn damage(world: &World, run: &str) {
@@ -53,4 +53,34 @@ fn b_01_a_run_with_a_damaged_event_is_stopped_and_named_and_others_go_on() {
         assert!(said.err.contains(&damaged) && said.err.contains("backup"), "{said:?}");
     }
     world.run(&["run", "third"]).ok();
+}
+
+#[test]
+fn b_01_a_store_that_is_gone_is_said_and_no_new_one_begins_by_itself() {
+    let world = World::workflow(ECHO);
+    world.run(&["run", "before"]).ok();
+    world.run(&["down"]).ok();
+    let store = world.state().join("store.db");
+    let whole = fs::read(&store).expect("the store");
+    let half = whole[..whole.len() / 2].to_vec();
+    let garbage = b"no store at all".repeat(1000);
+    let losses =
+        [(None, "not there"), (Some(Vec::new()), "empty"), (Some(half), ""), (Some(garbage), "")];
+    for (left, why) in losses {
+        for name in ["store.db", "store.db-wal", "store.db-shm"] {
+            let _ = fs::remove_file(world.state().join(name));
+        }
+        left.iter().for_each(|bytes| fs::write(&store, bytes).expect("written"));
+        for command in ["status", "doctor"] {
+            let said = world.run(&[command]);
+            let told = format!("{}{}", said.out, said.err);
+            assert_eq!(said.code, 1, "{why}: {said:?}");
+            assert!(told.contains("from a backup") && told.contains(why), "{why}: {said:?}");
+            assert!(told.contains("stafette state forget"), "{why}: {said:?}");
+        }
+        assert_eq!(fs::read(&store).ok(), left, "it is left as it is");
+    }
+    world.run(&["state", "forget", "--yes"]).ok();
+    world.run(&["trust", "--yes"]).ok();
+    world.run(&["run", "anew"]).ok();
 }

@@ -92,9 +92,10 @@ fn b_01_a_run_in_postgres_killed_again_and_again_ends_once() {
     let hits = on(&["find", "cafe", "--json"]).ok().json();
     assert!(hits.to_string().contains("[café]"), "{hits}");
     let page = on(&["doctor", "--json"]).out;
-    assert!(page.contains("1 runs, "), "{page}");
+    assert!(page.contains("1 run, "), "{page}");
     on(&["down"]).ok();
-    assert!(on(&["prune", "--older-than", "0s", "--keep", "0"]).ok().err.contains("1 runs"));
+    let pruned = on(&["prune", "--older-than", "0s", "--keep", "0", "--yes"]).ok();
+    assert!(pruned.err.contains("1 run, "), "{pruned:?}");
     assert!(!world.state().join("store.db").exists(), "there is no file");
 }
 

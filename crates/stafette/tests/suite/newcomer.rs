@@ -148,8 +148,8 @@ fn b_22_words_of_the_command_line_are_those_of_the_command_line() {
     assert!(said.code == 2 && said.err.contains("`stafette run \""), "{said:?}");
     let alerts = world.run(&["alerts"]).ok().out;
     assert!(alerts.contains("within 5m") && !alerts.contains("within \n"), "{alerts}");
-    let said = world.run(&["token", "create", "x", "--agent", "nobody"]).ok();
-    assert!(said.err.contains("no agent `nobody`"), "{said:?}");
+    let said = world.run(&["token", "create", "x", "--agent", "nobody"]);
+    assert!(said.code == 2 && said.err.contains("no agent `nobody`"), "{said:?}");
     let said = world.run(&["token", "create", "y", "--agent", "one"]).ok();
     assert!(!said.err.contains("no agent"), "{said:?}");
 }

@@ -22,7 +22,7 @@ command = ["sh", "-c", "touch \"$HOME/ran\"; exec sleep 98764"]
 
 /// The commands that only look, and the one that would start something.
 const COMMANDS: [&[&str]; 5] =
-    [&["status"], &["top"], &["open", "--json"], &["doctor"], &["run", "x"]];
+    [&["status"], &["top", "--json"], &["open", "--json"], &["doctor"], &["run", "x"]];
 
 const TRACKED: &str = "is not believed: it came with the repository";
 

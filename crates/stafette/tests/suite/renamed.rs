@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::world::{ECHO, Said, World};
+use crate::world::{ECHO, Said, WAITS, World, until_so};
 
 /// A project with one run, whose folder was renamed afterwards.
 fn renamed() -> (World, String) {
@@ -84,4 +84,54 @@ fn b_20_runs_are_not_offered_to_another_folder() {
     run(&world, &["down"]).ok();
     let said = run(&world, &["state", "adopt", "--yes"]);
     assert!(said.code == 1 && said.err.contains("has runs already"), "{said:?}");
+}
+
+#[test]
+fn b_01_a_folder_that_is_renamed_under_its_daemon_is_said_to_have_moved() {
+    let world = World::workflow(WAITS);
+    world.run(&["run", "--detach", "before"]).ok();
+    until_so("it has begun", || world.project().join("begun").exists());
+    let log = world.state().join("daemon.log");
+    fs::rename(world.project(), world.home().join("renamed")).expect("renamed");
+    for command in [&["status"][..], &["run", "--detach", "anew"], &["inbox"]] {
+        let said = run(&world, command);
+        assert!(said.err.contains("This project was at"), "{command:?}: {said:?}");
+        assert!(!said.err.contains("free some space"), "{command:?}: {said:?}");
+    }
+    let log = fs::read_to_string(log).expect("a log");
+    assert!(log.contains("was moved or removed"), "{log}");
+    run(&world, &["down"]).ok();
+}
+
+#[test]
+fn b_20_a_run_that_is_taken_along_continues_only_where_its_workflow_is_trusted() {
+    let world = World::workflow(WAITS);
+    world.run(&["run", "--detach", "before"]).ok();
+    until_so("it has begun", || world.project().join("begun").exists());
+    world.run(&["down"]).ok();
+    fs::remove_file(world.project().join("begun")).expect("it was there");
+    let folder = world.home().join("renamed");
+    fs::rename(world.project(), &folder).expect("renamed");
+    run(&world, &["state", "adopt", "--yes"]).ok();
+    // Be it as it was, or changed meanwhile: nobody has trusted it here.
+    for text in [WAITS, ECHO] {
+        fs::write(folder.join("stafette.toml"), text).expect("written");
+        let up = run(&world, &["up"]).ok();
+        assert!(up.err.contains("stays stopped: nobody has trusted"), "{up:?}");
+        let refused = run(&world, &["run", "anew"]);
+        assert!(refused.code == 2 && refused.err.contains("not trusted"), "{refused:?}");
+        assert!(!refused.err.contains("continues"), "{refused:?}");
+        run(&world, &["down"]).ok();
+    }
+    // Another workflow is trusted here: the run's own is not.
+    run(&world, &["trust", "--yes"]).ok();
+    let up = run(&world, &["up"]).ok();
+    assert!(up.err.contains("is not what was trusted here"), "{up:?}");
+    assert!(!folder.join("begun").exists(), "nothing of it was started");
+    fs::write(folder.join("go"), "").expect("written");
+    fs::write(folder.join("stafette.toml"), WAITS).expect("written");
+    run(&world, &["trust", "--yes"]).ok();
+    run(&world, &["resume"]).ok();
+    assert!(folder.join("begun").exists());
+    run(&world, &["down"]).ok();
 }

@@ -208,7 +208,10 @@ fn prune_removes_old_runs_and_keeps_the_latest() {
     for request in ["one", "two", "three"] {
         world.run(&["run", "--foreground", request]).ok();
     }
-    let said = world.run(&["prune", "--older-than", "0s", "--keep", "1", "--json"]).ok().json();
+    let asked = world.run(&["prune", "--older-than", "0s", "--keep", "1"]);
+    assert!(asked.code == 2 && asked.err.contains("Remove 2 ended runs"), "{asked:?}");
+    let all = ["prune", "--older-than", "0s", "--keep", "1", "--yes", "--json"];
+    let said = world.run(&all).ok().json();
     assert_eq!(said["removed"]["runs"], 2);
     let runs = world.run(&["status", "--json"]).ok().json();
     assert_eq!(runs[0]["request"], "three");

@@ -109,7 +109,8 @@ fn b_22_looking_at_stopped_runs_starts_nothing() {
     let listed = world.run(&["status"]).ok();
     assert!(listed.out.contains("stopped") && !listed.out.contains("running"), "{listed:?}");
     let view = &world.run(&["status", "--json"]).ok().json()[0];
-    assert_eq!((&view["status"], &view["stopped"]), (&"running".into(), &true.into()), "{view}");
+    assert_eq!((&view["status"], &view["stopped"]), (&"stopped".into(), &true.into()), "{view}");
+    assert_eq!(view["working"], serde_json::json!([]), "{view}");
     world.run(&["cancel"]).ok();
     let view = &world.run(&["status", "--json"]).ok().json()[0];
     assert_eq!((&view["status"], begun.exists()), (&"cancelled".into(), false), "{view}");

@@ -65,7 +65,9 @@ fn the_terminal_is_given_back_when_the_program_is_told_to_end() {
 #[test]
 fn b_13_without_a_terminal_it_is_one_line_of_json() {
     let world = waiting();
-    let said = world.run(&["top"]).ok();
+    let refused = world.run(&["top"]);
+    assert!(refused.code == 2 && refused.err.contains("top --json"), "{refused:?}");
+    let said = world.run(&["top", "--json"]).ok();
     assert_eq!(said.out.lines().count(), 1);
     let seen = said.json();
     let writer = &seen["agents"][0];
