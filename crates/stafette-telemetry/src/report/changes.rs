@@ -105,6 +105,7 @@ mod tests {
             added: 1,
             removed: 0,
             mode: None,
+            executable: false,
             unshown: None,
             hunks: vec![stafette_engine::Hunk {
                 old_start: 1,
