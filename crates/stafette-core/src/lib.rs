@@ -24,6 +24,7 @@ pub mod redact;
 pub mod reply;
 pub mod run;
 pub mod schema;
+mod stored;
 pub mod team;
 pub mod trace;
 pub mod workflow;

@@ -159,14 +159,13 @@ impl Driver {
         let mut events = Vec::with_capacity(loaded.entries.len());
         for stored in &loaded.entries {
             let entry = &stored.entry;
-            let event: Event = serde_json::from_str(&entry.body).map_err(unreadable(entry.seq))?;
+            let event = Event::from_json(&entry.body).map_err(unreadable(entry.seq))?;
             events.push(Recorded { seq: entry.seq, at: entry.at, event });
         }
         let run = match &loaded.snapshot {
             None => Run::replay(&events).ok_or(RestoreError::NoBeginning)?,
             Some(snapshot) => {
-                let mut run: Run =
-                    serde_json::from_str(&snapshot.body).map_err(unreadable(snapshot.seq))?;
+                let mut run = Run::from_json(&snapshot.body).map_err(unreadable(snapshot.seq))?;
                 for recorded in &events {
                     run.apply(recorded.at, &recorded.event);
                 }

@@ -51,7 +51,7 @@ impl Seen {
         match &self.kept {
             Kept::Told(events, index) => Some(&events[*index].event),
             Kept::Read(entry, event) => {
-                let understand = || match serde_json::from_str(&entry.body) {
+                let understand = || match Event::from_json(&entry.body) {
                     Ok(event) => Some(event),
                     Err(error) => {
                         let position = self.position;

@@ -67,7 +67,7 @@ impl RunLog<'_> {
                 place.insert(self.blind(stored.run).await?);
             }
             let Some(Some(run)) = runs.get(&stored.run) else { continue };
-            let Ok(mut event) = serde_json::from_str::<Event>(&stored.entry.body) else { continue };
+            let Ok(mut event) = Event::from_json(&stored.entry.body) else { continue };
             if run.veil(&mut event) {
                 closed.push(stored.clone());
                 stored.entry.body = sealed(&event);

@@ -191,7 +191,7 @@ pub(crate) fn entry(recorded: &Recorded) -> Entry {
         at: recorded.at,
         name: recorded.event.name().to_owned(),
         handoff: recorded.event.handoff(),
-        body: json(&recorded.event),
+        body: recorded.event.to_json(),
     }
 }
 
@@ -237,7 +237,7 @@ fn admitted(run: &Run, handoff: &Handoff) -> HandoffRow {
         opened_at: handoff.admitted_at,
         updated_at: run.updated_at,
         closed_at,
-        body: json(handoff),
+        body: handoff.to_json(),
     }
 }
 
@@ -259,7 +259,7 @@ fn refused(run: RunId, at: Time, event: &HandoffRefused) -> HandoffRow {
 
 fn snapshot(before: u64, run: &Run) -> Option<Snapshot> {
     let due = before / SNAPSHOT_EVERY != run.seq / SNAPSHOT_EVERY;
-    due.then(|| Snapshot { seq: run.seq, body: json(run) })
+    due.then(|| Snapshot { seq: run.seq, body: run.to_json() })
 }
 
 fn json(value: &impl Serialize) -> String {

@@ -202,6 +202,6 @@ impl Stages {
 /// Parses a stored event.
 pub(crate) fn parse(stored: &Stored) -> Option<Recorded> {
     let entry = &stored.entry;
-    let event: Event = serde_json::from_str(&entry.body).ok()?;
+    let event = Event::from_json(&entry.body).ok()?;
     Some(Recorded { seq: entry.seq, at: entry.at, event })
 }

@@ -52,7 +52,7 @@ impl super::Tool for Tool {
     async fn call(context: CallContext, Arguments {}: Arguments) -> Result<Output, ToolError> {
         let rows = context.engine.log().questions().await?;
         let brief = |row: &stafette_engine::HandoffRow| {
-            let handoff: Handoff = serde_json::from_str(&row.body).ok()?;
+            let handoff = Handoff::from_json(&row.body).ok()?;
             let question = handoff.offer.question?;
             Some(QuestionBrief {
                 question: format!("{}:{}", row.run, row.id),

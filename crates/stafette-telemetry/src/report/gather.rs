@@ -89,7 +89,7 @@ impl Gathered {
         let mut book = Book::default();
         for stored in events {
             let at = stored.entry.at;
-            let Ok(event) = serde_json::from_str::<Event>(&stored.entry.body) else { continue };
+            let Ok(event) = Event::from_json(&stored.entry.body) else { continue };
             told.event(at, &event);
             for fact in book.apply(run, at, &event) {
                 told.fact(at, &fact);
