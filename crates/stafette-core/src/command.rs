@@ -8,7 +8,7 @@ mod launchers;
 
 use std::collections::BTreeSet;
 
-use launchers::{is_interpreter, module, runs_found, split_string};
+use launchers::{STARTING_SCRIPTS, SUBCOMMANDS, is_interpreter, module, runs_found, split_string};
 
 /// The programs that run the files among their arguments, or the command after them.
 const RUNNERS: [&str; 50] = [
@@ -33,52 +33,6 @@ const READERS: [&str; 15] = [
 
 /// Programs that read a script of a shell.
 const SHELLS: [&str; 9] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "fish", ".", "source"];
-
-/// Words of bun and deno that say what to do, and name no file. A script is named only after the first
-/// three.
-const SUBCOMMANDS: [&str; 38] = [
-    "run",
-    "serve",
-    "compile",
-    "add",
-    "audit",
-    "bench",
-    "build",
-    "cache",
-    "check",
-    "ci",
-    "completions",
-    "coverage",
-    "create",
-    "doc",
-    "eval",
-    "exec",
-    "fmt",
-    "i",
-    "info",
-    "init",
-    "install",
-    "jupyter",
-    "link",
-    "lint",
-    "lsp",
-    "outdated",
-    "patch",
-    "pm",
-    "publish",
-    "remove",
-    "repl",
-    "task",
-    "test",
-    "types",
-    "uninstall",
-    "update",
-    "upgrade",
-    "x",
-];
-
-/// How many of the subcommands take the name of a script.
-const STARTING_SCRIPTS: usize = 3;
 
 /// Variables that name a file which programs run, or hold a command or options.
 const STARTING: [&str; 21] = [

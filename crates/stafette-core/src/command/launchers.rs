@@ -6,6 +6,52 @@ use super::{EXECUTING, Word, is_runner};
 const INTERPRETERS: [&str; 10] =
     ["node", "deno", "bun", "ruby", "perl", "php", "lua", "java", "tsx", "ts-node"];
 
+/// Words of bun and deno that say what to do, and name no file. A script is named only after the first
+/// three.
+pub(super) const SUBCOMMANDS: [&str; 38] = [
+    "run",
+    "serve",
+    "compile",
+    "add",
+    "audit",
+    "bench",
+    "build",
+    "cache",
+    "check",
+    "ci",
+    "completions",
+    "coverage",
+    "create",
+    "doc",
+    "eval",
+    "exec",
+    "fmt",
+    "i",
+    "info",
+    "init",
+    "install",
+    "jupyter",
+    "link",
+    "lint",
+    "lsp",
+    "outdated",
+    "patch",
+    "pm",
+    "publish",
+    "remove",
+    "repl",
+    "task",
+    "test",
+    "types",
+    "uninstall",
+    "update",
+    "upgrade",
+    "x",
+];
+
+/// How many of the subcommands take the name of a script.
+pub(super) const STARTING_SCRIPTS: usize = 3;
+
 /// Programs that run their arguments with more that they read.
 const APPENDING: [&str; 2] = ["parallel", "xargs"];
 
