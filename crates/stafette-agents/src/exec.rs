@@ -358,7 +358,7 @@ impl Hearing {
             if voice.is_plain() {
                 said.extend(self.output.lines(REASON_LINES));
             }
-            if let Some(failure) = voice.failure(status, &said) {
+            if let Some(failure) = voice.failure(status, &said, self.harvest.has_answer()) {
                 // A missing program says more than a failure.
                 let missing = matches!(status.code(), Some(126 | 127));
                 if !(missing && failure.kind == FailureKind::Recoverable) {

@@ -458,8 +458,8 @@ pub struct Quota {
 pub struct Failures {
     /// Phrases, compared without case, `*` for any text in between.
     pub fatal: Vec<String>,
-    /// Phrases that begin a line in which the program tells its own error as if its model had said it. They count
-    /// over ACP in a turn that has no answer.
+    /// Phrases that begin a line in which the program tells its own error beside the text of its model, and then
+    /// ends with success. They count in plain text and over ACP, in a turn that has no answer.
     pub told: Vec<String>,
 }
 

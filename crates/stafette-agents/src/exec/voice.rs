@@ -215,10 +215,18 @@ impl Voice {
     }
 
     /// Returns what went wrong, if anything, after the program has ended. Errors on the way do not
-    /// matter when it ended well. `said` is the end of its whole output.
-    pub(super) fn failure(&mut self, status: ExitStatus, said: &[String]) -> Option<Failure> {
+    /// matter when it ended well. `said` is the end of its whole output, and one that `has_answered` has
+    /// only talked about errors.
+    pub(super) fn failure(
+        &mut self,
+        status: ExitStatus,
+        said: &[String],
+        has_answered: bool,
+    ) -> Option<Failure> {
         self.settle(status);
-        if status.success() && !self.ended_badly {
+        let tells_error = |line: &String| self.profile.tells_error(line);
+        let has_failed = self.is_plain() && !has_answered && said.iter().any(tells_error);
+        if status.success() && !self.ended_badly && !has_failed {
             return None;
         }
         let wall = Wall::here();

@@ -131,10 +131,12 @@ async fn b_09_a_used_up_quota_is_told_with_its_reset_and_the_session_is_kept() {
         assert_eq!(failure.kind, FailureKind::Quota, "{name}: {failure:?}");
     }
 
-    // It exits with success.
-    let world = World::new();
-    let failure = failed(playing(&world, "goose", "goose-quota.jsonl", 0)).await;
-    assert_eq!(failure.kind, FailureKind::Quota, "{failure:?}");
+    // They exit with success.
+    for (name, stream) in [("goose", "goose-quota.jsonl"), ("aider", "aider-quota.out")] {
+        let world = World::new();
+        let failure = failed(playing(&world, name, stream, 0)).await;
+        assert_eq!(failure.kind, FailureKind::Quota, "{name}: {failure:?}");
+    }
 }
 
 #[tokio::test]
