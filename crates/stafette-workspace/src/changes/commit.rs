@@ -21,7 +21,6 @@ const UNDER_WAY: [&str; 5] =
 pub(super) struct Move {
     from: String,
     pub(super) to: String,
-    why: String,
     paths: Vec<String>,
 }
 
@@ -93,8 +92,7 @@ impl Commits {
     /// Captures the touched files as the change leaves them.
     pub(super) async fn finish(self, message: &str) -> Result<Option<Move>, GitError> {
         let Some(to) = self.commit(message).await? else { return Ok(None) };
-        let why = message.lines().next().unwrap_or_default().to_owned();
-        Ok(Some(Move { from: self.head, to, why, paths: self.paths }))
+        Ok(Some(Move { from: self.head, to, paths: self.paths }))
     }
 }
 
@@ -106,8 +104,8 @@ impl Move {
         let ask = place.git(["rev-parse", "--quiet", "--verify", "HEAD^{commit}"]);
         let head = ask.answer().await.map_err(said)?.unwrap_or_default();
         if head != self.to {
-            let why = format!("stafette: {}", self.why);
-            let words = ["update-ref", "-m", &why, "HEAD", &self.to, &self.from];
+            // Without a word of an agent: this is for a log, and the commit says the rest.
+            let words = ["update-ref", "-m", "stafette: changes", "HEAD", &self.to, &self.from];
             place.git(words).run().await.map_err(said)?;
         }
         self.follow(&place).await.map_err(|error| format!("the index stays behind: {error}"))
