@@ -110,6 +110,13 @@ pub(crate) fn confine(
             None => levers(&job.folder).into_iter().chain(steering(&job.folder, own)).collect(),
         },
     });
+    let git = match worktree {
+        Some(worktree) => vec![worktree.git_common().to_owned(), worktree.git_own().to_owned()],
+        None => vec![job.folder.join(".git")],
+    };
+    for (number, git) in git.iter().enumerate() {
+        policy.withhold(git, &scratch.join(format!("git-{number}"))).map_err(failed(git))?;
+    }
     policy.read.extend(programs(settings, job, &home));
     policy.read.extend(config_file(job));
     // Often a link to a file of a service, in a folder that is not granted.
