@@ -65,12 +65,18 @@ const LOOKING: [&str; 18] = [
     "rm", "rmdir", "tail", "test", "touch", "wc",
 ];
 
+/// Shells whose text is read.
+const SHELLS: [&str; 3] = ["bash", "dash", "sh"];
+
+/// Programs and words of a shell that run nothing.
+const ALONE: [&str; 7] = [":", "cd", "exit", "false", "set", "sleep", "true"];
+
 /// The words in front of a command that are not its program.
 const KEYWORDS: [&str; 12] =
     ["if", "then", "else", "elif", "do", "while", "until", "!", "{", "time", "exec", "env"];
 
 /// Options after which a folder follows that the command works in.
-const FOLDERS: [&str; 5] = ["-C", "--cwd", "--dir", "--directory", "--prefix"];
+const FOLDERS: [&str; 7] = ["-C", "--chdir", "--cwd", "--dir", "--directory", "--prefix", "--wd"];
 
 /// The depth to which commands within commands are read.
 const DEPTH: usize = 4;
@@ -256,6 +262,13 @@ impl Mentions {
                 go_to(std::slice::from_ref(word), &mut folders);
                 continue;
             }
+            // Among other letters, it may mean something else.
+            if is_letters(before) && before.ends_with('C') {
+                go_to(std::slice::from_ref(word), &mut folders);
+            }
+            if let Some(folder) = folder_in(&word.text) {
+                go_to(&[Word { text: folder.to_owned(), computed: word.computed }], &mut folders);
+            }
             // What follows the name of a script is no code. One program can start another.
             if looks_up || starts_interpreter {
                 self.code(&word.text, is_python, &folders, outer);
@@ -400,12 +413,15 @@ impl Mentions {
     }
 }
 
-/// True if a command has an interpreter load code, which can load other files that no word names: those
-/// beside a script, and what it imports.
+/// True if a command may run more than the files that it names, such as what they source, import or
+/// build: anything but programs that only look, also in the text of a shell.
 #[must_use]
-pub fn imports(command: &[String]) -> bool {
-    let mut programs = mentions(command).programs.into_iter();
-    programs.any(|name| is_interpreter(&name)) || command.iter().any(|word| is_interpreter(word))
+pub fn runs_more(command: &[String]) -> bool {
+    let found = mentions(command);
+    let is_known = |name: &String| [&LOOKING[..], &SHELLS, &ALONE].concat().contains(&&**name);
+    found.runs_computed
+        || !found.programs.iter().all(is_known)
+        || found.files.iter().any(|file| file.role == Role::Runs)
 }
 
 fn is_runner(program: &str) -> bool {
@@ -429,9 +445,20 @@ fn go_to(arguments: &[Word], folders: &mut Vec<String>) {
 
 /// True for `-c`, also among other letters, as in `-lc`.
 fn is_text_option(word: &str) -> bool {
-    word.strip_prefix('-').is_some_and(|letters| {
-        letters.ends_with('c') && letters.bytes().all(|byte| byte.is_ascii_alphabetic())
-    })
+    is_letters(word) && word.ends_with('c')
+}
+
+/// True for a word of short options.
+fn is_letters(word: &str) -> bool {
+    let letters = word.strip_prefix('-').unwrap_or_default();
+    !letters.is_empty() && letters.bytes().all(|byte| byte.is_ascii_alphabetic())
+}
+
+/// The folder in an option that says where a command works: `--chdir=sub`, `-Csub`.
+fn folder_in(word: &str) -> Option<&str> {
+    let long = word.split_once('=').filter(|(option, _)| FOLDERS.contains(option));
+    let short = || word.strip_prefix("-C").filter(|folder| !folder.is_empty());
+    long.map(|(_, folder)| folder).or_else(short)
 }
 
 fn within(folder: &str, path: &str) -> String {

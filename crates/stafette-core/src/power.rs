@@ -76,8 +76,8 @@ pub enum Danger {
     Endless,
     /// The shell computes the name of a file that the command runs: its content is not checked.
     Computed,
-    /// It is given to an interpreter that works where agents work, and loads files that it does not name.
-    Imports,
+    /// It works where agents work, and may run files that it does not name.
+    RunsMore,
     /// The file is a pipe or a device, whose content is not checked.
     Irregular,
     /// A script that it runs has others run, which are not checked.
@@ -95,7 +95,7 @@ impl fmt::Display for Danger {
             Danger::Connects => f.write_str("its value is connected to"),
             Danger::NotEncrypted => f.write_str("not encrypted"),
             Danger::Computed => f.write_str("the file that it runs cannot be told, or checked"),
-            Danger::Imports => f.write_str("what its code imports is not checked"),
+            Danger::RunsMore => f.write_str("what else it runs, where agents work, is not checked"),
             Danger::Irregular => f.write_str("a file of it is a pipe or a device, and not checked"),
             Danger::Further => f.write_str("what its script runs further is not checked"),
             Danger::Endless => f.write_str("no limit on what all of these runs spend together"),

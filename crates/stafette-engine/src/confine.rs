@@ -17,7 +17,7 @@ use stafette_core::change::{AUTOMATION, is_integration, is_lever, is_starter};
 use stafette_core::workflow::{PermissionLevel, Sandbox};
 use stafette_core::{RunId, Workflow};
 use stafette_sandbox::{Mode, Places, Policy, Prepared, SandboxError, find_bubblewrap, prepare};
-use stafette_workspace::Worktree;
+use stafette_workspace::{Worktree, remove_folder};
 
 use crate::engine::Settings;
 
@@ -65,7 +65,7 @@ impl Confinement {
     /// Removes the temporary folder of an agent that did not start.
     pub(crate) fn clear(&self) {
         // Files that cannot be removed do no harm.
-        let _ = std::fs::remove_dir_all(&self.temp);
+        let _ = remove_folder(&self.temp);
     }
 }
 
@@ -110,6 +110,13 @@ pub(crate) fn confine(
             None => levers(&job.folder).into_iter().chain(steering(&job.folder, own)).collect(),
         },
     });
+    let git = match worktree {
+        Some(worktree) => vec![worktree.git_common().to_owned(), worktree.git_own().to_owned()],
+        None => vec![job.folder.join(".git")],
+    };
+    for (number, git) in git.iter().enumerate() {
+        policy.withhold(git, &scratch.join(format!("git-{number}"))).map_err(failed(git))?;
+    }
     policy.read.extend(programs(settings, job, &home));
     policy.read.extend(config_file(job));
     // Often a link to a file of a service, in a folder that is not granted.
@@ -174,7 +181,7 @@ pub(crate) fn leave(settings: &Settings, run: RunId) {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&own)) {
             // Files that cannot be removed do no harm.
-            let _ = std::fs::remove_dir_all(entry.path());
+            let _ = remove_folder(&entry.path());
         }
     }
     // Inputs of turns that ended while no daemon was there.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use stafette_core::redact::Redactor;
 use stafette_core::run::create::RunCreated;
+use stafette_core::wire::schema::MAX_DEPTH;
 use stafette_core::{Ignored, Input, Reply, Run, RunId, TurnKey};
 use stafette_store::{AppendError, Batch, RunFilter, Store, Stored};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -26,6 +27,16 @@ use crate::locks::LockManager;
 use crate::orders::Orders;
 use crate::task::{First, Message, QUEUE, Shown, Task, end_survivors};
 use crate::{Driver, EngineError, Source, clock, crash};
+
+/// The levels of lists and objects in a value.
+fn levels(value: &serde_json::Value) -> usize {
+    use serde_json::Value::{Array, Object};
+    match value {
+        Array(items) => 1 + items.iter().map(levels).max().unwrap_or_default(),
+        Object(fields) => 1 + fields.values().map(levels).max().unwrap_or_default(),
+        _ => 0,
+    }
+}
 
 /// Whether an input means that runs are to continue. To look, to pause and to cancel does not.
 fn continues(input: &Input) -> bool {
@@ -199,6 +210,11 @@ impl Engine {
         created: RunCreated,
         alerts: Vec<String>,
     ) -> Result<RunId, EngineError> {
+        if created.inputs.values().map(levels).max().unwrap_or_default() >= MAX_DEPTH {
+            let mistake =
+                format!("/inputs: lists and objects are nested more than {MAX_DEPTH} deep");
+            return Err(EngineError::Mistaken { mistakes: vec![mistake] });
+        }
         let created = self.redacted(created);
         let run = created.run;
         self.release();

@@ -2,15 +2,17 @@
 
 mod listing;
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt::Display;
-use std::sync::Arc;
+use std::mem::{Discriminant, discriminant};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::HOST;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
@@ -63,8 +65,12 @@ pub struct Mcp {
     stages: Option<Stages>,
     http: StreamableHttpService<Server, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
+    owners: Arc<Mutex<HashMap<String, Owner>>>,
     streams: Arc<Semaphore>,
 }
+
+/// Whose a session is: the name of a token or an agent, and the kind of caller.
+type Owner = (String, Discriminant<stafette_engine::Caller>);
 
 /// Permit for one stream.
 #[derive(Debug)]
@@ -90,7 +96,8 @@ impl Mcp {
         let make = move || Ok(Server::new(inner.clone(), read.clone(), known.clone(), None));
         let http = StreamableHttpService::new(make, sessions.clone(), config);
         let streams = Arc::new(Semaphore::new(STREAMS));
-        Mcp { engine, workflow, stages, http, sessions, streams }
+        let owners = Arc::default();
+        Mcp { engine, workflow, stages, http, sessions, owners, streams }
     }
 
     /// Returns the number of connected clients: streams, and sessions over HTTP.
@@ -134,15 +141,44 @@ impl Mcp {
         let mut http = self.http.clone();
         http.config.allowed_hosts.extend(hosts.iter().cloned());
         http.config.allowed_origins = own_origins(request.headers().get(HOST));
+        let owner = (caller.name.clone(), discriminant(&caller.who));
         request.extensions_mut().insert(caller);
+        if let Some(session) = session(request.headers()) {
+            // To others it is not there: neither to be used nor to be ended.
+            let is_others = self.owners().get(session).is_some_and(|own| *own != owner);
+            return match is_others {
+                true => refusal(StatusCode::NOT_FOUND, "There is no such session."),
+                false => http.handle(request).await,
+            };
+        }
         if opens_session(&request) && self.sessions.sessions.read().await.len() >= SESSIONS {
             let said = "There are too many sessions; end one, or speak revision 2026-07-28.";
-            let mut response = Response::new(Full::from(said).boxed());
-            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-            return response;
+            return refusal(StatusCode::SERVICE_UNAVAILABLE, said);
         }
-        http.handle(request).await
+        let response = http.handle(request).await;
+        if let Some(session) = session(response.headers()) {
+            let open = self.sessions.sessions.read().await;
+            let mut owners = self.owners();
+            owners.retain(|session, _| open.contains_key(session.as_str()));
+            owners.insert(session.to_owned(), owner);
+        }
+        response
     }
+
+    fn owners(&self) -> std::sync::MutexGuard<'_, HashMap<String, Owner>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn refusal(status: StatusCode, said: &'static str) -> Response<BoxBody<Bytes, Infallible>> {
+    let mut response = Response::new(Full::from(said).boxed());
+    *response.status_mut() = status;
+    response
+}
+
+/// Returns the session that a message names.
+fn session(headers: &HeaderMap) -> Option<&str> {
+    headers.get("mcp-session-id")?.to_str().ok()
 }
 
 /// Returns true if a request would open a session: newer revisions open none.

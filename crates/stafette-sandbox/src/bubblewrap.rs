@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::policy::real;
 use crate::view::{self, Step};
 use crate::{Pin, Policy};
 
@@ -63,7 +64,12 @@ pub(crate) fn arguments(
             Step::Link { at, target } => add("--symlink", &[target, at]),
             Step::Bind { from, at, is_read_only: true } => add("--ro-bind-try", &[from, at]),
             Step::Bind { from, at, is_read_only: false } => add("--bind-try", &[from, at]),
-            Step::Pin(Pin { at, is_read_only: true }) => add("--ro-bind-try", &[at, at]),
+            Step::Pin(Pin { at, is_read_only: true }) => {
+                // What is seen there may be another file.
+                let mut swaps = policy.swaps.iter();
+                let swap = swaps.find(|swap| real(&swap.over) == *at);
+                add("--ro-bind-try", &[swap.map_or(at, |swap| &swap.with), at]);
+            }
             Step::Pin(Pin { at, is_read_only: false }) => add("--bind-try", &[at, at]),
             Step::Proc => add("--proc", &[Path::new("/proc")]),
             Step::Dev => add("--dev", &[Path::new("/dev")]),

@@ -42,7 +42,7 @@ pub struct Policy {
     /// Paths that must not be changed, although their surroundings may be; the folders around them
     /// cannot be moved away. Of those that are missing, only some are reserved (`prepare`).
     pub pinned: Vec<PathBuf>,
-    /// Folders that others lie over.
+    /// Folders and files that others lie over.
     pub swaps: Vec<Swap>,
     /// Paths that must be neither read nor changed, whatever is granted around them.
     pub hidden: Vec<PathBuf>,
@@ -52,7 +52,7 @@ pub struct Policy {
     pub network: Network,
 }
 
-/// A folder that is seen in the place of another.
+/// A folder or a file that is seen in the place of another; a file can only be read.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Swap {
@@ -264,6 +264,9 @@ const POWERS: [&str; 15] = [
 /// The settings of a repository, relative to its git folder: they name programs that git starts.
 const SETTINGS: [&str; 4] = ["hooks", "config", "config.worktree", "info"];
 
+/// The settings of git that can hold a password, relative to a git folder.
+const GIT_SETTINGS: [&str; 2] = ["config", "config.worktree"];
+
 /// The files in the git folder of a worktree that say which repository and settings it has.
 const WORKTREE_SETTINGS: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
 
@@ -335,6 +338,32 @@ impl Policy {
         // A program's own state may be among the keys: it needs its login to run.
         policy.hidden.retain(|hidden| !state.iter().any(|state| hidden.starts_with(state)));
         policy
+    }
+
+    /// Has the settings in a git folder seen without passwords, from copies in the folder `copies`, which
+    /// the agent cannot write. Git needs the rest of them.
+    ///
+    /// # Errors
+    /// When a copy cannot be written.
+    pub fn withhold(&mut self, git: &Path, copies: &Path) -> std::io::Result<()> {
+        for (name, copy) in GIT_SETTINGS.iter().map(|name| (git.join(name), copies.join(name))) {
+            if !name.symlink_metadata().is_ok_and(|found| found.is_file()) {
+                continue;
+            }
+            let Ok(text) = stafette_disk::read(&name, SETTINGS_BYTES) else {
+                self.hidden.push(name);
+                continue;
+            };
+            let text = String::from_utf8_lossy(&text);
+            let without = without_passwords(&text);
+            if without != text {
+                stafette_disk::folder(copies)?;
+                stafette_disk::write(&copy, without)?;
+                self.read.push(copy.clone());
+                self.swaps.push(Swap { over: name, with: copy, kept: None });
+            }
+        }
+        Ok(())
     }
 
     /// True if a path is inside a writable folder.
@@ -453,6 +482,56 @@ fn has_password(file: &Path) -> bool {
     PASSWORDS.iter().any(|word| text.contains(word)) || text.lines().any(has_address)
 }
 
+/// Returns settings of git without the lines that hold a password, and with addresses without one.
+fn without_passwords(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut lines = text.split_inclusive('\n');
+    while let Some(line) = lines.next() {
+        let mut whole = line.to_owned();
+        // A value goes on where a line ends with an odd number of these.
+        let goes_on = |line: &str| {
+            let line = line.trim_end_matches(['\n', '\r']);
+            (line.len() - line.trim_end_matches('\\').len()) % 2 == 1
+        };
+        while goes_on(&whole)
+            && let Some(next) = lines.next()
+        {
+            whole.push_str(next);
+        }
+        let header = match whole.trim_start().starts_with('[') {
+            // A `]` in quotes is rare, and what follows is then read as a setting.
+            true => whole.find(']').map_or(whole.len(), |end| end + 1),
+            false => 0,
+        };
+        let (header, setting) = whole.split_at(header);
+        out.push_str(&without_users(header));
+        let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
+        let (key, value) = (key.to_ascii_lowercase(), value.to_ascii_lowercase());
+        // A helper is a command, and can print one.
+        let is_helper = key.trim() == "helper";
+        let is_in = |word: &&str| key.contains(*word) || is_helper && value.contains(*word);
+        match PASSWORDS.iter().any(|word| is_in(&word)) || value.contains("authorization") {
+            true => out.push('\n'),
+            false => out.push_str(&without_users(setting)),
+        }
+    }
+    out
+}
+
+/// Returns a text in which the addresses have no user with a password. The user of SSH alone is none.
+fn without_users(text: &str) -> String {
+    let mut parts = text.split("://");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_ssh = ["ssh", "git"].iter().any(|scheme| out.ends_with(scheme));
+        let end = part.find(|c: char| "/?#".contains(c) || c.is_whitespace()).unwrap_or(part.len());
+        let at = part[..end].rfind('@').filter(|at| !is_ssh || part[..*at].contains(':'));
+        out.push_str("://");
+        out.push_str(at.map_or(part, |at| &part[at + 1..]));
+    }
+    out
+}
+
 /// Resolves `..` in a path whose folders up to there are no links.
 pub(crate) fn without_dots(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut path, part| {
@@ -566,6 +645,31 @@ mod tests {
             let named = identity(&policy).into_iter().any(|it| it.1 == "Ada");
             assert_eq!(named, is_hidden && text.contains("Ada"), "{text}");
             fs::remove_file(&file).expect("removed");
+        }
+    }
+
+    #[test]
+    fn b_21_gits_own_settings_are_seen_without_passwords() {
+        for (text, without) in [
+            ("[core]\n\tbare = false\n", "[core]\n\tbare = false\n"),
+            ("\turl = https://u:p@h/x\n", "\turl = https://h/x\n"),
+            ("\turl = \"https://ghp_x@h/x\"\n", "\turl = \"https://h/x\"\n"),
+            (
+                "\turl = ssh://git@h/x\n\tpushurl=git@h:x\n",
+                "\turl = ssh://git@h/x\n\tpushurl=git@h:x\n",
+            ),
+            ("\turl = ssh://git:p@h/x\n", "\turl = ssh://h/x\n"),
+            ("[http]\n\textraHeader = AUTHORIZATION: basic x\n[a]\n", "[http]\n\n[a]\n"),
+            ("[http] extraheader = \\\n  secret\n\tb = 1\n", "[http]\n\tb = 1\n"),
+            ("[http \"https://u:p@h/\"]\n\tproxy = x\n", "[http \"https://h/\"]\n\tproxy = x\n"),
+            (
+                "[branch \"token\"]\n\tmerge = refs/heads/token\n",
+                "[branch \"token\"]\n\tmerge = refs/heads/token\n",
+            ),
+            ("\thelper = !echo password=x\n\thelper = cache\n", "\n\thelper = cache\n"),
+            ("\tx = a\\\\\n\ttoken = y", "\tx = a\\\\\n\n"),
+        ] {
+            assert_eq!(without_passwords(text), without, "{text:?}");
         }
     }
 }

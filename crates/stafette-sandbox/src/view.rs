@@ -68,7 +68,8 @@ pub(crate) fn steps(policy: &Policy, pins: &[Pin], also: &[&Path]) -> Vec<Step> 
             steps.push(Step::Bind { from, at, is_read_only: true });
         }
         let (from, at) = (swap.with.clone(), swap.over.clone());
-        steps.push(Step::Bind { from, at, is_read_only: false });
+        let is_read_only = from.is_file();
+        steps.push(Step::Bind { from, at, is_read_only });
     }
     steps.extend(also.iter().map(|path| show(path, true)));
     steps.extend(pins.iter().cloned().map(Step::Pin));

@@ -393,6 +393,50 @@ fn b_08_what_is_pinned_cannot_be_moved_away_with_the_folders_around_it() {
 }
 
 #[test]
+fn b_21_git_works_in_the_sandbox_and_shows_no_password_of_its_settings() {
+    for mut world in World::both() {
+        // A repository that the agent works in, and the one of a worktree.
+        let own = world.folder.path().join("own");
+        git(world.folder.path(), &["init", "-q", "own"]);
+        for folder in [&own, &world.common.with_file_name("")] {
+            if !folder.join(".git/HEAD").exists() {
+                fs::remove_file(world.common.join("config")).expect("removed");
+                git(folder, &["init", "-q"]);
+            }
+            git(folder, &["remote", "add", "origin", "https://ada:geheim@example.org/x"]);
+            git(folder, &["config", "http.extraHeader", "Authorization: basic geheim"]);
+        }
+        world.policy.write.push(own.clone());
+        world.policy.pinned.push(own.join(".git/config"));
+        for (number, git) in [own.join(".git"), world.common.clone()].iter().enumerate() {
+            let copies = world.folder.path().join(format!("scratch/git-{number}"));
+            world.policy.withhold(git, &copies).expect("written");
+        }
+        let (output, report) = world.run(
+            Mode::Auto,
+            &format!(
+                "cat '{own}/.git/config' \"$COMMON/config\"; \
+                 git -C '{own}' config remote.origin.url; \
+                 git --git-dir \"$COMMON\" config remote.origin.url; \
+                 git -C '{own}' config a.b c || echo refused",
+                own = own.display()
+            ),
+        );
+        let said = String::from_utf8_lossy(&output.stdout);
+        if !offers("mounts") {
+            skipped("without a view of the file system, settings are as they are");
+            continue;
+        }
+        assert!(!said.contains("geheim"), "{said}");
+        assert_eq!(said.lines().filter(|it| *it == "https://example.org/x").count(), 2, "{said}");
+        assert!(said.contains("refused"), "{said} {output:?}");
+        assert!(!format!("{report:?}").contains("these can be changed"), "{report:?}");
+        let kept = fs::read_to_string(own.join(".git/config")).expect("there");
+        assert!(kept.contains("geheim"), "a person's own are as they were");
+    }
+}
+
+#[test]
 fn b_08_calls_that_lead_out_of_the_sandbox_are_denied() {
     for world in World::both() {
         let (_, report) = world.run(Mode::Auto, "true");

@@ -95,18 +95,19 @@ pub fn shown(c: char) -> Option<char> {
 /// Returns the character to show in one cell of a screen.
 pub fn in_cell(c: char) -> char {
     match c {
-        c if c.is_control() => ' ',
+        // The empty pattern of Braille, with which programs draw.
+        c if c.is_control() || c == '\u{2800}' => ' ',
         c => shown(c).unwrap_or(' '),
     }
 }
 
-/// True for a character that changes the direction of writing, has no width, or carries a hidden
-/// message.
+/// True for a character that changes the direction of writing, has no width, looks like a blank, or
+/// carries a hidden message.
 fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
         | '\u{180b}'..='\u{180f}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+        | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
         | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
@@ -241,6 +242,8 @@ mod tests {
         assert_eq!(Clean::from(clean.as_str()), clean, "twice is as once");
         assert_eq!(Clean::from("one\r\n\ttwo é 語").as_str(), "one\n\ttwo é 語");
         assert_eq!(Clean::from("a\u{200d}b").as_str(), "ab");
+        // Letters and Braille that look like blanks push what follows out of sight.
+        assert_eq!(Clean::from("a\u{2800}\u{3164}b").as_str(), "a\u{fffd}\u{fffd}b");
     }
 
     #[test]

@@ -69,9 +69,9 @@ impl Found<'_> {
     /// A command that runs in the project, where agents without worktrees work.
     fn command_among_agents(&mut self, place: impl Into<String>, words: &[String]) {
         self.command(place, words);
-        let is_one = !self.has_worktrees && command::imports(words);
+        let is_one = !self.has_worktrees && command::runs_more(words);
         if let Some(power) = self.powers.last_mut().filter(|_| is_one && !words.is_empty()) {
-            power.dangers.push(Danger::Imports);
+            power.dangers.push(Danger::RunsMore);
         }
     }
 

@@ -20,6 +20,7 @@ use thiserror::Error;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
+mod links;
 mod pipe;
 
 /// The time after which a command is suspected to wait for a pipe; doubled each time.
@@ -148,6 +149,12 @@ pub enum GitError {
     Slow { command: String, after: Duration },
     #[error("`{command}` waits for {}, which is a pipe or a device: remove it", path.display())]
     Waits { command: String, path: PathBuf },
+    #[error(
+        "git would write where {} leads, which is a link or too large to be looked through: see who \
+         made it, and remove it",
+        path.display()
+    )]
+    Linked { path: PathBuf },
     #[error("`{command}` failed ({status}): {stderr}")]
     Failed { command: String, status: std::process::ExitStatus, stderr: String },
 }
@@ -218,6 +225,7 @@ impl Place {
     /// Prepares a command in this repository.
     pub(crate) fn git<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Git {
         let mut git = Git::new(self.tree.as_deref().unwrap_or(&self.common), arguments);
+        git.place = Some((self.own.clone(), self.common.clone()));
         git.set("GIT_DIR", &self.own);
         // Also where it is the same: git would believe a file in there that leads elsewhere.
         git.set("GIT_COMMON_DIR", &self.common);
@@ -241,10 +249,12 @@ impl Repository {
     /// Finds the repository of a project; `None` if it is in none.
     ///
     /// # Errors
-    /// When what is there leads to no repository, or git does not agree that it is this user's.
+    /// When what is there leads to no repository, git does not agree that it is this user's, or links in
+    /// it would have git write elsewhere.
     pub async fn open(project: &Path) -> Result<Option<Repository>, GitError> {
-        let found = Place::open(project).await?;
-        Ok(found.map(|(place, inner)| Repository { place, inner }))
+        let Some((place, inner)) = Place::open(project).await? else { return Ok(None) };
+        not_linked(place.own.clone(), place.common.clone()).await?;
+        Ok(Some(Repository { place, inner }))
     }
 
     /// Runs git, or a program that starts it, at the top of the repository, and returns what it prints. One
@@ -287,6 +297,16 @@ impl Repository {
         }
         command.env("GIT_CONFIG_COUNT", USERS_SETTINGS.len().to_string());
         command
+    }
+}
+
+/// Checks that git writes in a repository and nowhere else: agents without a worktree can write in
+/// the project's own.
+async fn not_linked(own: PathBuf, common: PathBuf) -> Result<(), GitError> {
+    let found = tokio::task::spawn_blocking(move || links::find(&own, &common)).await;
+    match found.unwrap_or_else(|_| Some(PathBuf::from(".git"))) {
+        Some(path) => Err(GitError::Linked { path }),
+        None => Ok(()),
     }
 }
 
@@ -376,6 +396,8 @@ pub(crate) struct Git {
     folder: PathBuf,
     arguments: Vec<OsString>,
     variables: Vec<(&'static str, OsString)>,
+    /// The git folders of the repository that it works in, own and shared, unless it is one of ours.
+    place: Option<(PathBuf, PathBuf)>,
     input: Vec<u8>,
     file: Option<File>,
 }
@@ -388,6 +410,7 @@ impl Git {
             folder: folder.to_owned(),
             arguments: arguments.collect(),
             variables: Vec::new(),
+            place: None,
             input: Vec::new(),
             file: None,
         }
@@ -453,8 +476,22 @@ impl Git {
 
     /// Returns its output, or the reason why it failed.
     pub(crate) async fn bytes(mut self) -> Result<Vec<u8>, GitError> {
+<<<<<<< HEAD
         let (process, line, places) = (self.process(), self.line(), self.places());
         let stdin = self.file.take().map(Stdio::from);
+=======
+        let name = self.arguments.first().and_then(|name| name.to_str()).unwrap_or_default();
+        if let Some((own, common)) = self.place.take_if(|_| links::writes(name)) {
+            not_linked(own, common).await?;
+        }
+        let mut command = Command::from(self.process());
+        command.stdin(self.file.take().map_or_else(Stdio::piped, Stdio::from));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0).kill_on_drop(true);
+        let mut child = command.spawn().map_err(|source| self.not_started(source))?;
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let stdin = child.stdin.take();
+>>>>>>> sec2
         let input = std::mem::take(&mut self.input);
         Watched { process, line, places, stdin, input, is_apart: true }.output().await
     }

@@ -18,6 +18,7 @@ pub mod worktree;
 pub use changes::{ChangeError, Changes};
 pub use git::{GitError, Repository, run_git};
 pub use provenance::{Provenance, provenance, provenance_now};
+pub use removal::remove_folder;
 pub use renewal::{Renewal, RenewalError, Renewals, Stage};
 pub use worktree::{Base, Revision, Worktree, WorktreeError, Worktrees};
 

@@ -1,5 +1,6 @@
-//! Removes folders by their handle, so that no link leads out of them.
+//! Removes folders by their handle, so that no link leads out of them, however deep they are.
 
+use std::cell::RefCell;
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -7,11 +8,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, openat, renameat, statat, unlinkat,
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, fchmod, openat, renameat,
+    renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
-/// The deepest folder that is entered: each level holds a handle, and real work is not that deep.
+/// The deepest folder that is entered: each level holds a handle and a part of the stack. What is
+/// deeper comes up first; programs can make folders without end.
 const DEEPEST: usize = 256;
 
 const FOLDER: OFlags =
@@ -62,11 +65,58 @@ impl Ground {
             other => other?,
         };
         let name = CString::new(name.as_bytes()).map_err(io::Error::other)?;
-        remove(&folder, &name, DEEPEST)
+        let surface = Surface { folder: &folder, name: &name, lifted: RefCell::default() };
+        remove(&folder, &name, &surface, DEEPEST)?;
+        loop {
+            let Some(deep) = surface.lifted.borrow_mut().pop() else { return Ok(()) };
+            remove(&folder, &deep, &surface, DEEPEST)?;
+        }
     }
 }
 
-fn remove(folder: &OwnedFd, name: &CStr, depth: usize) -> io::Result<()> {
+/// Removes a folder with its content, however deep, or a file. A link is removed, not followed;
+/// nothing there is no error.
+///
+/// # Errors
+/// When something in it cannot be removed. The rest stays.
+pub fn remove_folder(path: &Path) -> io::Result<()> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::Error::other(format!("{} is not to be removed", path.display())));
+    };
+    match Ground::open(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        ground => ground?.remove(Path::new(name)),
+    }
+}
+
+/// The folder of what is removed, to which too deep folders come up.
+struct Surface<'f> {
+    folder: &'f OwnedFd,
+    name: &'f CStr,
+    lifted: RefCell<Vec<CString>>,
+}
+
+impl Surface<'_> {
+    /// Moves a folder up, under a name that follows from the one of what is removed: what finds that after
+    /// a crash finds this.
+    fn lift(&self, folder: &OwnedFd, name: &CStr) -> io::Result<()> {
+        for number in 0_u32.. {
+            let free = [self.name.to_bytes(), format!(".deep-{number}").as_bytes()].concat();
+            let free = CString::new(free).map_err(io::Error::other)?;
+            match renameat_with(folder, name, self.folder, &free, RenameFlags::NOREPLACE) {
+                Err(Errno::EXIST) => {}
+                moved => {
+                    moved?;
+                    self.lifted.borrow_mut().push(free);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn remove(folder: &OwnedFd, name: &CStr, surface: &Surface<'_>, depth: usize) -> io::Result<()> {
     let kind = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => return Ok(()),
         other => FileType::from_raw_mode(other?.st_mode),
@@ -75,7 +125,7 @@ fn remove(folder: &OwnedFd, name: &CStr, depth: usize) -> io::Result<()> {
         return Ok(unlinkat(folder, name, AtFlags::empty())?);
     }
     if depth == 0 {
-        return Err(io::Error::other("folders are nested too deep to be removed"));
+        return surface.lift(folder, name);
     }
     let inner = openat(folder, name, FOLDER, Mode::empty())?;
     let mut entries = Vec::new();
@@ -87,12 +137,12 @@ fn remove(folder: &OwnedFd, name: &CStr, depth: usize) -> io::Result<()> {
     }
     let mut is_opened = false;
     for entry in &entries {
-        match remove(&inner, entry, depth - 1) {
+        match remove(&inner, entry, surface, depth - 1) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_opened => {
                 // Some caches remove the write permission from their folders.
                 fchmod(inner.as_fd(), Mode::RWXU)?;
                 is_opened = true;
-                remove(&inner, entry, depth - 1)?;
+                remove(&inner, entry, surface, depth - 1)?;
             }
             other => other?,
         }
@@ -149,5 +199,33 @@ mod tests {
         ground.remove(Path::new("elsewhere")).expect("the link itself goes");
         assert!(outside.join("precious").exists());
         assert!(Ground::open(&world.path().join("nowhere")).is_err());
+    }
+
+    #[test]
+    fn b_21_folders_without_end_are_removed_on_a_small_stack() {
+        let world = tempfile::tempdir().expect("a folder");
+        let top = world.path().join("deep");
+        fs::create_dir(&top).expect("a folder");
+        let ground = Ground::open(world.path()).expect("there");
+        // Chains, each put into the end of the next one: no path is that long.
+        let chain: String = (0..200).map(|_| "d/").collect();
+        for _ in 0..30 {
+            let next = world.path().join("next");
+            fs::create_dir_all(next.join(&chain)).expect("folders");
+            fs::write(next.join("file"), "x").expect("written");
+            fs::rename(&top, next.join(&chain).join("d")).expect("moved");
+            fs::rename(&next, &top).expect("moved");
+        }
+        let remove = move || {
+            ground.remove(Path::new("deep")).expect("removed");
+        };
+        let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(remove);
+        thread.expect("a thread").join().expect("it has not ended the process");
+        assert_eq!(fs::read_dir(world.path()).expect("a folder").count(), 0);
+        fs::create_dir_all(top.join("a/b")).expect("folders");
+        remove_folder(&top).expect("removed");
+        remove_folder(&top).expect("gone is fine");
+        remove_folder(&top.join("nothing")).expect("gone is fine");
+        assert!(remove_folder(Path::new("/")).is_err());
     }
 }

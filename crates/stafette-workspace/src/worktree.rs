@@ -84,9 +84,10 @@ impl WorktreeError {
     #[must_use]
     pub fn may_pass(&self) -> bool {
         match self {
-            WorktreeError::Git(error) => {
-                !matches!(error, GitError::NoRepository { .. } | GitError::Waits { .. })
-            }
+            WorktreeError::Git(error) => !matches!(
+                error,
+                GitError::NoRepository { .. } | GitError::Waits { .. } | GitError::Linked { .. }
+            ),
             WorktreeError::Files { .. } | WorktreeError::NotSaved { .. } => true,
             WorktreeError::NoRepository { .. }
             | WorktreeError::CheckedOut { .. }

@@ -117,6 +117,11 @@ pub(crate) fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
     let context = Context { output, yes: cli.yes, project: cli.project, store };
     let Some(command) = cli.command else { return runtime()?.block_on(here::run(&context)) };
     crate::caller::check(&command)?;
+    if crate::caller::asks_nobody(&command)
+        && let Ok(Some(project)) = context.find_project()
+    {
+        runtime()?.block_on(crate::caller::ask(&project))?;
+    }
     match command {
         Command::Init(arguments) => init::run(&context, &arguments),
         Command::Check(arguments) => check::run(&context, &arguments),

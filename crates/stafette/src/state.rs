@@ -35,6 +35,9 @@ pub(crate) const OWNER: &str = "project.json";
 /// The longest path that a socket may have everywhere, with some room.
 const SOCKET_PATH: usize = 100;
 
+/// The folder in a home for sockets that have no other place.
+const SOCKETS: &str = ".cache/stafette-run";
+
 /// The most that is read of a lock.
 const LOCK_BYTES: u64 = 8 * 1024;
 
@@ -154,14 +157,33 @@ pub(crate) fn socket(root: &Path, name: &str) -> PathBuf {
         return near;
     }
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let folder = runtime.filter(|folder| folder.is_absolute()).unwrap_or_else(shared_folder);
+    let folder = runtime.filter(|folder| folder.is_absolute()).unwrap_or_else(socket_folder);
     folder.join(format!("stafette-{}-{name}.sock", key(root)))
+}
+
+/// The folder for sockets where the system names none: one for temporary files, or one in the home where
+/// another user was first there.
+fn socket_folder() -> PathBuf {
+    let shared = shared_folder();
+    let is_taken = fs::symlink_metadata(&shared).is_ok_and(|found| found.uid() != user());
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    match home.filter(|_| is_taken) {
+        Some(home) => home.join(SOCKETS),
+        None => shared,
+    }
 }
 
 /// Makes the folder of a socket that is not in the state.
 pub(crate) fn make_socket_folder(socket: &Path) -> Result<(), Failure> {
-    let shared = shared_folder();
-    if socket.starts_with(&shared) { make_one(&shared) } else { Ok(()) }
+    match socket.parent() {
+        Some(folder) if folder == shared_folder() => make_one(folder),
+        Some(folder) if folder.ends_with(SOCKETS) => {
+            let around = folder.parent().unwrap_or(folder);
+            fs::create_dir_all(around).map_err(|error| not_written(around, &error))?;
+            make_one(folder)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What the daemon writes into its lock.

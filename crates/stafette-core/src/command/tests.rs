@@ -276,19 +276,49 @@ fn b_20_a_script_is_read_for_what_it_runs_further() {
 }
 
 #[test]
-fn b_20_an_interpreter_may_load_files_that_no_word_names() {
-    let imports = |words: &[&str]| {
-        super::imports(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())
+fn b_20_a_command_may_run_files_that_no_word_names() {
+    let runs_more = |words: &[&str]| {
+        super::runs_more(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())
     };
     for command in [
         &["python3", "tools/report.py"][..],
         &["node", "-e", "require('./x.js')"],
         &["sh", "-c", "cd x && perl check.pl"],
         &["env", "python3", "x.py"],
+        &["sh", "run.sh"],
+        &["./check.sh"],
+        &["make", "test"],
+        &["npm", "test"],
+        &["cargo", "test"],
+        &["run-parts", "checks"],
+        &["awk", "BEGIN { system(\"./x.sh\") }"],
+        &["sed", "1e ./x.sh", "file"],
+        &["split", "--filter=./x.sh", "file"],
+        &["find", "sub", "-execdir", "./y.sh", ";"],
+        &["git", "-c", "core.hooksPath=hk", "commit"],
+        &["tar", "--to-command=./x.sh", "-xf", "x.tar"],
+        &["sh", "-c", ". ./lib.sh"],
+        &["sh", "-c", "test -f x && $RUN"],
     ] {
-        assert!(imports(command), "{command:?}");
+        assert!(runs_more(command), "{command:?}");
     }
-    for command in [&["cargo", "test"][..], &["sh", "-c", "grep x y"], &["./check.sh"]] {
-        assert!(!imports(command), "{command:?}");
+    for command in [&["sh", "-c", "grep x y"][..], &["test", "-f", "x"], &["true"]] {
+        assert!(!runs_more(command), "{command:?}");
+    }
+}
+
+#[test]
+fn b_20_a_folder_in_an_option_is_followed() {
+    for command in [
+        &["env", "--chdir=sub", "./y.sh"][..],
+        &["env", "--chdir", "sub", "./y.sh"],
+        &["env", "-Csub", "./y.sh"],
+        &["env", "-iC", "sub", "./y.sh"],
+        &["unshare", "--wd=sub", "./y.sh"],
+        &["make", "--directory=sub", "-f", "./y.sh"],
+    ] {
+        let words: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
+        let found = super::contents(&words);
+        assert!(found.contains(&"sub/./y.sh".to_owned()), "{command:?}: {found:?}");
     }
 }

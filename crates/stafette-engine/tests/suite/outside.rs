@@ -195,7 +195,16 @@ async fn b_01_what_is_too_large_to_begin_with_is_refused_before_it_is_recorded()
         let why = refused.expect_err("it is too large").to_string();
         assert!(why.contains("carries 10485") && why.contains("1048576 are allowed"), "{why}");
     }
+    let deep = |levels: usize| {
+        // The fields themselves are a level.
+        let value = (1..levels).fold(serde_json::json!(1), |value, _| serde_json::json!([value]));
+        let inputs = Fields::from_iter([("deep".to_owned(), value)]);
+        stafette_core::run::create::RunCreated { inputs, ..created("go") }
+    };
+    let why = engine.start(deep(65)).await.expect_err("it is too deep").to_string();
+    assert!(why.contains("/inputs: lists and objects are nested more than 64 deep"), "{why}");
     assert_eq!(engine.runs(9).await.expect("runs").len(), 0);
+    engine.start(deep(64)).await.expect("it is as deep as may be");
     let run = engine.start(created("go")).await.expect("it is small");
     let turns = engine.external();
     let turn = turns.accept(run, HandoffId(1), "alice", None).await.expect("it is free").key;

@@ -207,21 +207,25 @@ fn b_20_a_workflow_without_powers_of_its_own_shows_what_it_may_spend() {
 }
 
 #[test]
-fn b_20_what_code_imports_where_agents_work_is_marked() {
+fn b_20_what_may_run_more_than_it_names_is_marked_where_agents_work() {
     let workflow = |worktrees: bool| {
         format!(
             "[workflow]\nname = \"x\"\nentry = \"one\"\nworktrees = {worktrees}\n\
              [agents.one]\nrunner = \"external\"\n\
              [changes]\nvalidate = [\"node\", \"-e\", \"require('./x.js')\"]\n\
              [[hooks]]\non = \"before_run\"\ncommand = [\"python3\", \"tools/x.py\"]\n\
-             [[hooks]]\non = \"before_run\"\ncommand = [\"./x.sh\"]\n"
+             [[hooks]]\non = \"before_run\"\ncommand = [\"./x.sh\"]\n\
+             [[hooks]]\non = \"before_run\"\ncommand = [\"make\", \"test\"]\n\
+             [[hooks]]\non = \"before_run\"\ncommand = [\"sh\", \"-c\", \"test -f x\"]\n"
         )
     };
     let marked = |worktrees| {
         let lines = shown(&workflow(worktrees)).into_iter();
-        lines.filter(|line| line.ends_with("! what its code imports is not checked")).count()
+        lines
+            .filter(|line| line.ends_with("! what else it runs, where agents work, is not checked"))
+            .count()
     };
-    assert_eq!((marked(false), marked(true)), (2, 0));
+    assert_eq!((marked(false), marked(true)), (4, 0));
 }
 
 #[test]

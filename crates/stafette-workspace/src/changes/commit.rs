@@ -21,7 +21,6 @@ const UNDER_WAY: [&str; 5] =
 pub(super) struct Move {
     from: String,
     pub(super) to: String,
-    why: String,
     paths: Vec<String>,
 }
 
@@ -109,8 +108,12 @@ impl Commits {
     /// Captures the touched files as the change leaves them.
     pub(super) async fn finish(&mut self, message: &str) -> Result<Option<Move>, GitError> {
         let Some(to) = self.commit(message).await? else { return Ok(None) };
+<<<<<<< HEAD
         let why = message.lines().next().unwrap_or_default().to_owned();
         Ok(Some(Move { from: self.head.clone(), to, why, paths: self.paths.clone() }))
+=======
+        Ok(Some(Move { from: self.head, to, paths: self.paths }))
+>>>>>>> sec2
     }
 }
 
@@ -122,8 +125,8 @@ impl Move {
         let ask = place.git(["rev-parse", "--quiet", "--verify", "HEAD^{commit}"]);
         let head = ask.answer().await.map_err(said)?.unwrap_or_default();
         if head != self.to {
-            let why = format!("stafette: {}", self.why);
-            let words = ["update-ref", "-m", &why, "HEAD", &self.to, &self.from];
+            // Without a word of an agent: this is for a log, and the commit says the rest.
+            let words = ["update-ref", "-m", "stafette: changes", "HEAD", &self.to, &self.from];
             place.git(words).run().await.map_err(said)?;
         }
         self.follow(&place).await.map_err(|error| format!("the index stays behind: {error}"))

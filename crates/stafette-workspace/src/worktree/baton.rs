@@ -135,7 +135,7 @@ impl Worktrees {
             // Half a rebase of the old work would continue with the new.
             let step = place.own.join(step);
             if step.is_dir() {
-                std::fs::remove_dir_all(&step).map_err(|source| WorktreeError::Files {
+                crate::removal::remove_folder(&step).map_err(|source| WorktreeError::Files {
                     what: "remove",
                     path: step,
                     source,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use stafette_core::change::{Action, FileEdit};
+use stafette_core::change::{Action, ChangeRules, FileEdit};
 use stafette_workspace::ChangeError;
 
 use crate::world::{World, edit, rules};
@@ -155,4 +155,73 @@ async fn race(world: &World, swaps: &AtomicUsize) -> (usize, usize) {
         }
     }
     (applied, refused)
+}
+
+#[tokio::test]
+async fn b_21_links_in_the_repository_have_our_git_write_nothing_outside() {
+    let plants = [
+        ("logs/HEAD", "file"),
+        ("logs/refs/heads/main", "file"),
+        ("logs", "folder"),
+        ("index", "missing"),
+        ("objects/NEW", "folder"),
+        ("packed-refs", "missing"),
+        ("refs/heads", "folder"),
+    ];
+    for (place, kind) in plants {
+        let world = World::with_git();
+        let outside = world.folder.path().join("outside");
+        fs::create_dir(&outside).expect("made");
+        fs::write(outside.join("file"), "theirs\n").expect("written");
+        let target = match kind {
+            "folder" => {
+                fs::create_dir(outside.join("folder")).expect("made");
+                outside.join("folder")
+            }
+            name => outside.join(name),
+        };
+        let git = world.path(".git");
+        if place == "objects/NEW" {
+            for byte in 0..=255 {
+                let _ = symlink(&target, git.join(format!("objects/{byte:02x}")));
+            }
+        } else {
+            let _ = fs::remove_file(git.join(place));
+            let _ = fs::remove_dir_all(git.join(place));
+            symlink(&target, git.join(place)).expect("linked");
+        }
+        let rules = ChangeRules { commit: true, ..rules() };
+        let edits = vec![edit(Action::Create, "new.txt", Some("x"))];
+        let change = world.propose_under(edits, &rules).await.expect("proposed");
+        let report = world.changes().apply(change.id, &rules).await.expect("applied");
+
+        assert_eq!(world.read("new.txt"), "x", "{place}");
+        let notes = report.landed[0].notes.join("\n");
+        // Without a branch git itself finds no repository.
+        assert!(notes.contains("not committed"), "{place}: {notes}");
+        if place != "refs/heads" {
+            let named = place.trim_end_matches("NEW");
+            assert!(notes.contains(&format!("{}/{named}", git.display())), "{place}: {notes}");
+        }
+        let said = fs::read_to_string(outside.join("file")).expect("there");
+        assert_eq!(said, "theirs\n", "{place}");
+        assert!(!outside.join("missing").exists(), "{place}");
+        if kind == "folder" {
+            let inside = fs::read_dir(outside.join("folder")).expect("read").count();
+            assert_eq!(inside, 0, "{place}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn b_21_no_word_of_an_agent_is_in_the_log_of_a_branch() {
+    let world = World::with_git();
+    let rules = ChangeRules { commit: true, ..rules() };
+    let edits = vec![edit(Action::Create, "new.txt", Some("x"))];
+    let change = world.propose_under(edits, &rules).await.expect("proposed");
+    world.changes().apply(change.id, &rules).await.expect("applied");
+    assert!(world.git(&["log", "-1", "--format=%B"]).contains("a reason"));
+    let log = fs::read_to_string(world.path(".git/logs/HEAD")).expect("a log");
+    assert!(log.trim_end().ends_with("\tstafette: changes"), "{log}");
+    assert!(!log.contains("a reason"), "{log}");
 }

@@ -183,10 +183,11 @@ fn b_21_every_tool_answers_every_caller_as_the_table_by_hand_says() {
         ("agent's token, observe", vec![token("h2", &["--agent", "helper", "--scope", "observe"])]),
         ("nobody", vec![]),
     ];
-    // Of a person, whose rights nobody has who uses it.
-    let borrowed = opened(&web, &[&web.bearer()]);
+    // Of a person: to everybody else it is not there.
+    let persons = opened(&web, &[&web.bearer()]);
     for (column, headers) in &callers {
         let own: Vec<&str> = headers.iter().map(String::as_str).collect();
+        let opened = (*column != "nobody").then(|| opened(&web, &own));
         let ask = |method: &str, tool: &str, session: Option<&str>| -> Response {
             let accept = "Accept: application/json, text/event-stream";
             let method_of = format!("Mcp-Method: {method}");
@@ -199,12 +200,12 @@ fn b_21_every_tool_answers_every_caller_as_the_table_by_hand_says() {
             web.plain("POST /mcp", &[&*own, &*more].concat(), &body)
         };
         for (tool, row) in &expected {
-            for session in [None, Some(&*borrowed)] {
+            for session in [None, opened.as_deref()] {
                 let said = ask("tools/call", tool, session);
                 assert_eq!(word(said.status, &said.body), row[*column], "{column}: {tool}");
             }
         }
-        for session in [None, Some(&*borrowed)] {
+        for session in [None, opened.as_deref()] {
             let said = ask("tools/list", "list", session);
             match *column {
                 "nobody" => assert_eq!(said.status, 401, "{said:?}"),
@@ -215,7 +216,19 @@ fn b_21_every_tool_answers_every_caller_as_the_table_by_hand_says() {
                 ),
             }
         }
+        if headers[..] != [web.bearer()] {
+            let refused = if *column == "nobody" { 401 } else { 404 };
+            assert_eq!(ask("tools/list", "list", Some(&persons)).status, refused, "{column}");
+            let ended = web.plain("DELETE /mcp", &[&*own, &[&*persons]].concat(), "");
+            assert_eq!(ended.status, refused, "{column}: {ended:?}");
+        }
     }
+    let said = web.plain(
+        "POST /mcp",
+        &[&web.bearer(), "Accept: application/json, text/event-stream", &persons],
+        &message("tools/list", "", true).to_string(),
+    );
+    assert_eq!(said.status, 200, "it is still there: {said:?}");
 
     // An agent in its turn, at its own socket and at the person's, and without its token.
     for tool in expected.keys() {

@@ -103,6 +103,32 @@ fn b_21_an_agent_that_hides_where_it_comes_from_is_no_person() {
 }
 
 #[test]
+fn b_21_an_agent_that_does_not_see_where_it_comes_from_trusts_nothing() {
+    let script = r#"
+cat > /dev/null
+sed -i 's/"one"/"two"/' stafette.toml
+for how in "--fork --pid --mount-proc" "--map-root-user --fork --pid --mount-proc"; do
+  unshare $how true 2> /dev/null || continue
+  unshare $how env -i HOME="$HOME" PATH="$PATH" SAYS trust --yes > said 2>&1
+  echo "exit $?" >> said
+  break
+done
+"#;
+    let world = world(&script.replace("SAYS", program()));
+    world.run(&["run", "x"]).ok();
+    if !world.project().join("said").exists() {
+        return eprintln!("this system lets nobody make a namespace for processes");
+    }
+    let said = world.read("said");
+    assert!(said.contains("exit ") && !said.contains("exit 0"), "{said}");
+    assert!(said.contains("agent"), "{said}");
+    let trusted = world.run(&["trust", "--list", "--json"]).ok().json();
+    assert_eq!(trusted["trusted"], false, "{trusted}");
+    // A person goes on as before.
+    world.run(&["trust", "--yes"]).ok();
+}
+
+#[test]
 fn b_21_nor_is_one_of_a_run_in_the_foreground() {
     let world = disguised();
     world.run(&["run", "--foreground", "x"]).ok();

@@ -284,6 +284,20 @@ fn a_project_that_is_too_deep_for_a_socket_has_it_elsewhere() {
     let socket = on(&["state", "--json"]).ok().json()["socket"].as_str().map(str::to_owned);
     assert!(socket.is_some_and(|socket| !socket.starts_with(&deep)));
     on(&["down"]).ok();
+
+    // Another user was first at the place for sockets.
+    let user = std::os::unix::fs::MetadataExt::uid(&world.home().metadata().expect("a home"));
+    let taken = world.home().join(format!("stafette-{user}"));
+    std::fs::remove_dir_all(&taken).expect("it was there");
+    std::fs::create_dir(&taken).expect("a folder");
+    if std::os::unix::fs::chown(&taken, Some(user + 1), None).is_err() {
+        return eprintln!("only root can give a folder away, so this is left out");
+    }
+    on(&["run", "x"]).ok();
+    let socket = on(&["state", "--json"]).ok().json()["socket"].as_str().map(str::to_owned);
+    let socket = socket.expect("a socket");
+    assert!(socket.contains("/.cache/stafette-run/"), "{socket}");
+    on(&["down"]).ok();
 }
 
 #[test]
