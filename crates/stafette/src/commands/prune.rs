@@ -99,8 +99,7 @@ async fn runs(store: &dyn Store) -> Result<Vec<Stored>, Failure> {
         filter.after = rows.last().map(|row| row.run);
         let is_last = rows.len() < PAGE;
         all.extend(
-            rows.iter()
-                .map(|row| Stored { short: row.run.short(), finished_at: row.finished_at }),
+            rows.iter().map(|row| Stored { short: row.run.short(), finished_at: row.finished_at }),
         );
         if is_last {
             return Ok(all);
