@@ -31,7 +31,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::commands::{Exit, Shown};
 use crate::permission::Deed;
 use crate::profile;
-use line::{Answer, Outgoing, Pump, State, TASK};
+use line::{AcpAnswer, Outgoing, Pump, State, TASK};
 
 /// The number of events that may wait to be read before the agent is slowed down.
 pub(super) const EVENTS: usize = 64;
@@ -144,11 +144,11 @@ impl Reply {
         Reply { id: Some(id), to }
     }
 
-    fn give(mut self, result: Answer) {
+    fn give(mut self, result: AcpAnswer) {
         self.send(result);
     }
 
-    fn send(&mut self, result: Answer) {
+    fn send(&mut self, result: AcpAnswer) {
         if let Some(id) = self.id.take() {
             drop(self.to.send(Outgoing::Response { id, result }));
         }

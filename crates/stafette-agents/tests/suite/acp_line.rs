@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-type Answer = Result<Value, Error>;
+type AcpAnswer = Result<Value, Error>;
 
 /// A request of the client.
 pub(crate) struct Request {
@@ -36,7 +36,7 @@ impl Request {
 /// Both directions of the line.
 #[derive(Clone, Default)]
 pub(crate) struct Line {
-    waiting: Arc<Mutex<HashMap<u64, Sender<Answer>>>>,
+    waiting: Arc<Mutex<HashMap<u64, Sender<AcpAnswer>>>>,
     ids: Arc<AtomicU64>,
     cancelled: Arc<(Mutex<bool>, Condvar)>,
 }
@@ -94,7 +94,7 @@ impl Line {
     }
 
     /// Sends a request, and returns where its answer arrives.
-    pub(crate) fn send(&self, method: &str, params: impl Serialize) -> Receiver<Answer> {
+    pub(crate) fn send(&self, method: &str, params: impl Serialize) -> Receiver<AcpAnswer> {
         let (sender, answer) = channel();
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         self.waiting.lock().expect("unbroken").insert(id, sender);

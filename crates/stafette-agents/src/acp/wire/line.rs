@@ -39,7 +39,7 @@ const ERRORS: usize = 64 * 1024;
 pub(super) const TASK: &str = "session/prompt";
 
 /// What a request of ours gets: a value, or the agent's error.
-pub(super) type Answer = Result<Value, Error>;
+pub(super) type AcpAnswer = Result<Value, Error>;
 
 /// Something that is to be written to the agent.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub(super) enum Outgoing {
     Request {
         method: &'static str,
         params: Value,
-        answer: oneshot::Sender<Answer>,
+        answer: oneshot::Sender<AcpAnswer>,
     },
     Notification {
         method: &'static str,
@@ -56,7 +56,7 @@ pub(super) enum Outgoing {
     },
     Response {
         id: Value,
-        result: Answer,
+        result: AcpAnswer,
     },
 }
 
@@ -110,7 +110,7 @@ pub(in crate::acp) struct Pump {
     /// Messages that are not handled yet.
     arrived: VecDeque<Message>,
     /// Those who wait for an answer of the agent, by the id of the request.
-    asked: HashMap<u64, oneshot::Sender<Answer>>,
+    asked: HashMap<u64, oneshot::Sender<AcpAnswer>>,
     ids: u64,
     requests: usize,
     messages: u64,

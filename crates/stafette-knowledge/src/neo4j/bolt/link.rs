@@ -9,7 +9,7 @@ use stafette_http::Wire;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::time::timeout;
 
-use super::message::{self, Answer, HANDSHAKE, Request};
+use super::message::{self, BoltAnswer, HANDSHAKE, Request};
 use super::{BoltError, Login};
 
 /// The time limit for each answer. The server itself waits this long for its indexes.
@@ -58,16 +58,16 @@ impl Link {
         let mut rows = Vec::new();
         loop {
             match self.receive().await? {
-                Answer::Record(values) => {
+                BoltAnswer::Record(values) => {
                     let names = names.iter().map(|name| (*name).to_owned());
                     rows.push(names.zip(values).collect());
                 }
-                Answer::Success(said) if said.get("has_more") == Some(&Value::Bool(true)) => {
+                BoltAnswer::Success(said) if said.get("has_more") == Some(&Value::Bool(true)) => {
                     let left = self.left;
                     self.send(&[Request::Pull]).await?;
                     self.left = left;
                 }
-                Answer::Success(_) => return Ok(rows),
+                BoltAnswer::Success(_) => return Ok(rows),
                 other => return Err(refused(other)),
             }
         }
@@ -78,15 +78,15 @@ impl Link {
         self.send(&[Request::Reset]).await?;
         // Behind a query that failed, the request for its rows was ignored.
         match self.receive().await? {
-            Answer::Ignored => self.success().await.map(drop),
-            Answer::Success(_) => Ok(()),
+            BoltAnswer::Ignored => self.success().await.map(drop),
+            BoltAnswer::Success(_) => Ok(()),
             other => Err(refused(other)),
         }
     }
 
     async fn success(&mut self) -> Result<Fields, BoltError> {
         match self.receive().await? {
-            Answer::Success(said) => Ok(said),
+            BoltAnswer::Success(said) => Ok(said),
             other => Err(refused(other)),
         }
     }
@@ -108,7 +108,7 @@ impl Link {
         Ok(timeout(ANSWER, sending).await.map_err(|_| BoltError::Late(ANSWER))??)
     }
 
-    async fn receive(&mut self) -> Result<Answer, BoltError> {
+    async fn receive(&mut self) -> Result<BoltAnswer, BoltError> {
         let bytes =
             timeout(ANSWER, self.message()).await.map_err(|_| BoltError::Late(ANSWER))??;
         message::answer(&bytes).map_err(BoltError::Malformed)
@@ -136,9 +136,9 @@ impl Link {
     }
 }
 
-fn refused(answer: Answer) -> BoltError {
+fn refused(answer: BoltAnswer) -> BoltError {
     match answer {
-        Answer::Failure { code, message } => BoltError::Refused { code, message },
+        BoltAnswer::Failure { code, message } => BoltError::Refused { code, message },
         _ => BoltError::Strange("an answer came where none belongs"),
     }
 }

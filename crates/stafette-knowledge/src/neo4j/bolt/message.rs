@@ -103,7 +103,7 @@ pub(super) fn chunks(message: &[u8], into: &mut Vec<u8>) {
 
 /// An answer.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Answer {
+pub(super) enum BoltAnswer {
     Success(Fields),
     Record(Vec<Value>),
     /// An earlier request has failed.
@@ -115,7 +115,7 @@ pub(super) enum Answer {
 }
 
 /// Reads a message of the server.
-pub(super) fn answer(message: &[u8]) -> Result<Answer, Malformed> {
+pub(super) fn answer(message: &[u8]) -> Result<BoltAnswer, Malformed> {
     let mut reader = Reader::new(message);
     let (signature, fields) = reader.structure()?;
     let value = match fields {
@@ -125,15 +125,15 @@ pub(super) fn answer(message: &[u8]) -> Result<Answer, Malformed> {
     };
     reader.end()?;
     match (signature, value) {
-        (0x70, Value::Object(said)) => Ok(Answer::Success(said)),
-        (0x71, Value::Array(values)) => Ok(Answer::Record(values)),
-        (0x7e, _) => Ok(Answer::Ignored),
+        (0x70, Value::Object(said)) => Ok(BoltAnswer::Success(said)),
+        (0x71, Value::Array(values)) => Ok(BoltAnswer::Record(values)),
+        (0x7e, _) => Ok(BoltAnswer::Ignored),
         (0x7f, Value::Object(said)) => {
             let text = |name: &str| said.get(name).and_then(Value::as_str);
             // It has another name since 5.7.
             let code = text("neo4j_code").or(text("code")).unwrap_or_default().to_owned();
             let message = text("message").unwrap_or_default().to_owned();
-            Ok(Answer::Failure { code, message })
+            Ok(BoltAnswer::Failure { code, message })
         }
         _ => Err("an answer is none that Bolt has"),
     }
@@ -202,16 +202,16 @@ mod tests {
     fn s1_12_answers_are_told_apart() {
         let said = json!({"has_more": true});
         let told = said.as_object().expect("fields").clone();
-        assert_eq!(answer(&message(0x70, &[&said])), Ok(Answer::Success(told)));
+        assert_eq!(answer(&message(0x70, &[&said])), Ok(BoltAnswer::Success(told)));
         let row = json!([1, "two"]);
         assert_eq!(
             answer(&message(0x71, &[&row])),
-            Ok(Answer::Record(vec![json!(1), json!("two")]))
+            Ok(BoltAnswer::Record(vec![json!(1), json!("two")]))
         );
-        assert_eq!(answer(&[0xb0, 0x7e]), Ok(Answer::Ignored));
+        assert_eq!(answer(&[0xb0, 0x7e]), Ok(BoltAnswer::Ignored));
         for name in ["code", "neo4j_code"] {
             let failure = json!({name: "Neo.X", "message": "no"});
-            let expected = Answer::Failure { code: "Neo.X".into(), message: "no".into() };
+            let expected = BoltAnswer::Failure { code: "Neo.X".into(), message: "no".into() };
             assert_eq!(answer(&message(0x7f, &[&failure])), Ok(expected));
         }
         for wrong in
