@@ -476,22 +476,12 @@ impl Git {
 
     /// Returns its output, or the reason why it failed.
     pub(crate) async fn bytes(mut self) -> Result<Vec<u8>, GitError> {
-<<<<<<< HEAD
-        let (process, line, places) = (self.process(), self.line(), self.places());
-        let stdin = self.file.take().map(Stdio::from);
-=======
         let name = self.arguments.first().and_then(|name| name.to_str()).unwrap_or_default();
         if let Some((own, common)) = self.place.take_if(|_| links::writes(name)) {
             not_linked(own, common).await?;
         }
-        let mut command = Command::from(self.process());
-        command.stdin(self.file.take().map_or_else(Stdio::piped, Stdio::from));
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.process_group(0).kill_on_drop(true);
-        let mut child = command.spawn().map_err(|source| self.not_started(source))?;
-        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        let stdin = child.stdin.take();
->>>>>>> sec2
+        let (process, line, places) = (self.process(), self.line(), self.places());
+        let stdin = self.file.take().map(Stdio::from);
         let input = std::mem::take(&mut self.input);
         Watched { process, line, places, stdin, input, is_apart: true }.output().await
     }

@@ -1,6 +1,7 @@
 //! Programs that start others with words that they find, read or cut themselves.
 
-use super::{EXECUTING, Word, is_runner};
+use super::words::EXECUTING;
+use super::{Word, is_runner};
 
 /// Programs that look a name up: it can be that of a folder, or of a file without its ending.
 const INTERPRETERS: [&str; 10] =

@@ -187,8 +187,7 @@ pub struct ChangeSettled {
     /// Details: the cause of a failure, or the commit.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
-    /// True if it is a person's decision, for the record of the set; `None` in events of older
-    /// releases.
+    /// True if it is a person's decision, for the record of the set; `None` in older events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided: Option<bool>,
     /// True if the order came to nothing and the set is as it was.

@@ -108,12 +108,7 @@ impl Commits {
     /// Captures the touched files as the change leaves them.
     pub(super) async fn finish(&mut self, message: &str) -> Result<Option<Move>, GitError> {
         let Some(to) = self.commit(message).await? else { return Ok(None) };
-<<<<<<< HEAD
-        let why = message.lines().next().unwrap_or_default().to_owned();
-        Ok(Some(Move { from: self.head.clone(), to, why, paths: self.paths.clone() }))
-=======
-        Ok(Some(Move { from: self.head, to, paths: self.paths }))
->>>>>>> sec2
+        Ok(Some(Move { from: self.head.clone(), to, paths: self.paths.clone() }))
     }
 }
 
