@@ -510,7 +510,7 @@ fn without_passwords(text: &str) -> String {
         // A helper is a command, and can print one.
         let is_helper = key.trim() == "helper";
         let is_in = |word: &&str| key.contains(*word) || is_helper && value.contains(*word);
-        match PASSWORDS.iter().any(|word| is_in(word)) || value.contains("authorization") {
+        match PASSWORDS.iter().any(is_in) || value.contains("authorization") {
             true => out.push('\n'),
             false => out.push_str(&without_users(setting)),
         }

@@ -45,7 +45,7 @@ pub(super) fn writes(command: &str) -> bool {
 /// which git would write elsewhere; or a folder with too much in it to be sure.
 pub(super) fn find(own: &Path, common: &Path) -> Option<PathBuf> {
     let shared = (own != common).then_some(common);
-    std::iter::once(own).chain(shared).find_map(|folder| find_in(folder))
+    std::iter::once(own).chain(shared).find_map(find_in)
 }
 
 fn find_in(git: &Path) -> Option<PathBuf> {
