@@ -65,10 +65,10 @@ pub(crate) fn arguments(
             Step::Bind { from, at, is_read_only: true } => add("--ro-bind-try", &[from, at]),
             Step::Bind { from, at, is_read_only: false } => add("--bind-try", &[from, at]),
             Step::Pin(Pin { at, is_read_only: true }) => {
-                // What is seen there may be another file.
-                let mut swaps = policy.swaps.iter();
-                let swap = swaps.find(|swap| real(&swap.over) == *at);
-                add("--ro-bind-try", &[swap.map_or(at, |swap| &swap.with), at]);
+                add("--ro-bind-try", &[at, at]);
+                // The pins of the folders around it have covered what lay over it.
+                let over = policy.swaps.iter().find(|swap| real(&swap.over) == *at);
+                over.iter().for_each(|swap| add("--ro-bind-try", &[&swap.with, at]));
             }
             Step::Pin(Pin { at, is_read_only: false }) => add("--bind-try", &[at, at]),
             Step::Proc => add("--proc", &[Path::new("/proc")]),
