@@ -27,7 +27,7 @@ test('side by side, what goes stands beside what comes in its place', () => {
 
 test('a remark is about the line as it would be, or as it was in a file that goes', () => {
   const [row] = rows('a.txt', hunk('-gone'))
-  const file = (action: FileDiff['action']): FileDiff => ({ file: 'a.txt', action, added: 0, removed: 1, hunks: [] })
+  const file = (action: FileDiff['action']): FileDiff => ({ file: 'a.txt', action, added: 0, removed: 1, executable: false, hunks: [] })
   expect([lineOf(file('delete'), row!), lineOf(file('modify'), row!)]).toEqual([4, null])
 })
 

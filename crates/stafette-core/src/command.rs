@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 
 use launchers::{STARTING_SCRIPTS, SUBCOMMANDS, is_interpreter, module, runs_found, split_string};
 use words::{
-    ALONE, EXECUTING, FOLDERS, KEYWORDS, LOOKING, PLAIN_SHELLS, READERS, RUNNERS, SETTING, SHELLS,
-    STARTING,
+    ALONE, EXECUTING, FOLDERS, KEYWORDS, LOOKING, OURSELVES, PLAIN_SHELLS, READERS, RUNNERS,
+    SETTING, SHELLS, STARTING,
 };
 
 /// The depth to which commands within commands are read.
@@ -429,8 +429,12 @@ impl Word {
         (!name.is_empty() && name.bytes().all(is_letter)).then_some((name, value))
     }
 
-    /// True if it has programs looked for in folders that may be in the project.
+    /// True if it has programs looked for in folders that may be in the project, or puts another
+    /// program in the place of Stafette's.
     fn leads_path_astray(&self) -> bool {
+        if self.text.contains(OURSELVES) {
+            return true;
+        }
         let Some(("PATH", value)) = self.assignment() else { return false };
         self.computed || value.split(':').any(|folder| !folder.starts_with('/'))
     }
@@ -583,7 +587,8 @@ impl Cut {
         self.end_command();
     }
 
-    /// Leaves a variable out. The folder that the command works in is known, all others are not.
+    /// Leaves a variable out. The folder that the command works in is known, and Stafette's own program;
+    /// all others are not.
     fn variable(&mut self, rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
         let braced = rest.next_if_eq(&'{').is_some();
         let mut name = String::new();
@@ -604,9 +609,10 @@ impl Cut {
             let ticked = name.split('`').skip(1).step_by(2);
             self.quoted.extend(ticked.map(str::to_owned));
         }
-        match name == "PWD" && self.word.text.is_empty() {
-            true => self.word.text.push('.'),
-            false => self.word.computed = true,
+        match name.as_str() {
+            "PWD" if self.word.text.is_empty() => self.word.text.push('.'),
+            OURSELVES if self.word.text.is_empty() => self.word.text.push_str("stafette"),
+            _ => self.word.computed = true,
         }
     }
 

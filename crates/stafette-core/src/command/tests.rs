@@ -252,7 +252,13 @@ fn b_20_a_script_is_read_for_what_it_runs_further() {
         assert_eq!(further(text, false), None, "{text}");
     }
     assert_eq!(further("\x7fELF\0./y", true), None);
-    assert!(script(b"\"$TOOL\" x", true).is_some_and(|found| found.runs_computed));
+    let computed = |text: &[u8]| script(text, true).is_some_and(|found| found.runs_computed);
+    assert!(computed(b"\"$TOOL\" x"));
+    // Every agent is told to speak by it.
+    assert!(!computed(b"\"$STAFETTE_PROGRAM\" emit RESULT x"));
+    for text in ["STAFETTE_PROGRAM=./x; \"$STAFETTE_PROGRAM\"", "read STAFETTE_PROGRAM < ./x"] {
+        assert!(computed(text.as_bytes()), "{text}");
+    }
 
     let is_script = |words: &[&str], path: &str| {
         let words: Vec<String> = words.iter().map(ToString::to_string).collect();
@@ -302,7 +308,13 @@ fn b_20_a_command_may_run_files_that_no_word_names() {
     ] {
         assert!(runs_more(command), "{command:?}");
     }
-    for command in [&["sh", "-c", "grep x y"][..], &["test", "-f", "x"], &["true"]] {
+    for command in [
+        &["sh", "-c", "grep x y"][..],
+        &["sh", "-c", "! grep -q x || { echo no >&2; exit 2; }"],
+        &["sh", "-c", "if test -f x; then exit 2; fi"],
+        &["test", "-f", "x"],
+        &["true"],
+    ] {
         assert!(!runs_more(command), "{command:?}");
     }
 }

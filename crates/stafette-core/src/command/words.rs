@@ -62,7 +62,11 @@ pub(super) const LOOKING: [&str; 18] = [
 pub(super) const PLAIN_SHELLS: [&str; 3] = ["bash", "dash", "sh"];
 
 /// Programs and words of a shell that run nothing.
-pub(super) const ALONE: [&str; 7] = [":", "cd", "exit", "false", "set", "sleep", "true"];
+pub(super) const ALONE: [&str; 10] =
+    [":", "cd", "done", "exit", "false", "fi", "set", "sleep", "true", "}"];
+
+/// The variable in which an agent finds Stafette's own program.
+pub(super) const OURSELVES: &str = "STAFETTE_PROGRAM";
 
 /// The words in front of a command that are not its program.
 pub(super) const KEYWORDS: [&str; 12] =

@@ -179,7 +179,7 @@ fn b_22_prune_removes_branches_of_what_is_settled_and_says_what_it_keeps() {
     world.run(&["run", "Second"]).ok();
     world.run(&["apply", "c1"]).ok();
     world.run(&["down"]).ok();
-    let prune = ["prune", "--older-than", "0s", "--keep", "0"];
+    let prune = ["prune", "--older-than", "0s", "--keep", "0", "--yes"];
     let said = world.run(&prune).ok();
     let refs = || {
         git(
