@@ -342,7 +342,7 @@ impl From<ChangeError> for Problem {
                     None => format!("put it in yourself: `stafette diff {id}`"),
                 };
                 format!(
-                    "{merge}, and then `stafette changes refuse {id}`; or refuse it, and have it \
+                    "{merge}, and then `stafette changes reject {id}`; or reject it, and have it \
                      made anew with `stafette run`"
                 )
             }

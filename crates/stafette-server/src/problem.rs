@@ -114,7 +114,7 @@ impl From<EngineError> for Problem {
         let problem = Problem::new(status, code, error.to_string());
         match &error {
             EngineError::NobodyHears { change, .. } => problem.fix(format!(
-                "start a run that makes the change again, and `stafette changes refuse {change}`"
+                "start a run that makes the change again, and `stafette changes reject {change}`"
             )),
             EngineError::NoEvent { last, .. } => {
                 problem.because(format!("its events are numbered from 1 to {last}"))

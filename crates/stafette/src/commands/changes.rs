@@ -149,7 +149,7 @@ pub(crate) async fn waiting(client: &Client) -> Result<Vec<String>, Failure> {
         };
         format!(
             "{id:>4} a change of {} {says}\n     look: stafette diff {id}\n     \
-             answer:  {answer}, or stafette changes refuse {seen}",
+             answer:  {answer}, or stafette changes reject {seen}",
             author(change),
         )
     };

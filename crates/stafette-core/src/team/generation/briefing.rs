@@ -143,7 +143,11 @@ pub fn narrative(run: &Run) -> String {
     let number = run.team.lineage.as_ref().map_or(1, |lineage| lineage.number);
     let topic = run.team.council.as_ref().map_or(&run.request, |council| &council.topic);
     let turns: u32 = run.purse.agents.values().map(|account| account.turns).sum();
-    let mut text = format!("Generation {number} took up “{}” in {turns} turns.", clip(topic, 120));
+    let mut text = format!(
+        "Generation {number} took up “{}” in {turns} {}.",
+        clip(topic, 120),
+        if turns == 1 { "turn" } else { "turns" }
+    );
     if let Some(verdict) = run.team.council.as_ref().and_then(|council| council.verdict.as_ref()) {
         let ended = match verdict.decision {
             Decision::Consensus => "It agreed",
@@ -163,12 +167,15 @@ pub fn narrative(run: &Run) -> String {
     let spent = run.purse.spent;
     let cost = match spent.unknown.money {
         0 => format!("cost ${:.4}", spent.money.dollars()),
-        _ if spent.money == Usd(0) => "told nothing of its cost".to_owned(),
+        _ if spent.money == Usd(0) => "cost an unknown amount".to_owned(),
         _ => format!("cost {}", spent.cost_and_unknown()),
     };
     let ended = match run.team.lineage.as_ref().is_some_and(|lineage| !lineage.awaits.is_empty()) {
         true => "waits for a person".to_owned(),
-        false => run.status().to_string(),
+        false => match run.status().waiting_on() {
+            Some(on) => format!("is waiting for {on}"),
+            None => run.status().to_string(),
+        },
     };
     let _ = write!(text, " It {ended} and {cost}.");
     text
