@@ -140,7 +140,15 @@ impl Postgres {
 
     /// Kills it immediately, in the middle of its work.
     pub fn kill(&mut self) {
+        // Those that serve clients have groups of their own, and can do so until they notice that the
+        // first one is gone.
+        let children = self.pid().map(|pid| format!("/proc/{pid}/task/{pid}/children"));
+        let children = children.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
         self.running = None;
+        children
+            .split_whitespace()
+            .filter_map(|pid| pid.parse().ok())
+            .for_each(|pid| self.kill_process(pid));
         // Otherwise the next server would take this record for its own.
         let _ = fs::remove_file(self.folder.join(format!(".s.PGSQL.{}", self.port)));
     }

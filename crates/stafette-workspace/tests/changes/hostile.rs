@@ -75,7 +75,7 @@ async fn s4_06_what_changed_behind_its_back_is_not_written_over() {
         world.write(file, meanwhile);
         let before = world.tree();
         let refused = world.changes().apply(change.id, &rules()).await;
-        assert!(matches!(refused, Err(ChangeError::Changed { .. })), "{file}: {refused:?}");
+        assert!(matches!(refused, Err(ChangeError::Outdated { .. })), "{file}: {refused:?}");
         assert_eq!(world.tree(), before, "{file}: nothing of the set got in");
         match was {
             Some(was) => fs::write(world.path(file), was).expect("written"),

@@ -116,7 +116,7 @@ async fn s4_06_undo_does_not_write_over_what_somebody_made_of_it() {
     world.changes().apply(id, &rules()).await.expect("applied");
     world.write("a.txt", "mine");
     let refused = world.changes().undo(id, false, &rules()).await;
-    assert!(matches!(refused, Err(ChangeError::Changed { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(ChangeError::Edited { .. })), "{refused:?}");
     assert_eq!(world.read("a.txt"), "mine");
     world.write("a.txt", "one\ntwo\nthree\n");
     world.changes().undo(id, false, &rules()).await.expect("it had gone back already");
@@ -139,7 +139,8 @@ async fn s4_06_commits_hold_the_touched_files_before_and_after_and_leave_what_is
     ];
     let change = world.propose(edits).await.expect("proposed");
     let report = world.changes().apply(change.id, &rules).await.expect("applied");
-    assert_eq!(report.landed[0].notes, Vec::<String>::new());
+    let [note] = &report.landed[0].notes[..] else { panic!("one note: {report:?}") };
+    assert!(note.contains("not committed of these files before"), "{note}");
     let commit = report.landed[0].commit.clone().expect("a commit");
     assert_eq!(world.git(&["rev-parse", "HEAD"]), commit);
     assert_eq!(world.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
