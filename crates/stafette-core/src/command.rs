@@ -175,6 +175,9 @@ impl Mentions {
         let is_hidden = |word: &Word| word.text.starts_with("/proc/");
         self.runs_computed |=
             is_hidden(program) || role == Role::Runs && arguments.iter().any(is_hidden);
+        // What is printed, looked for or handed over is no command.
+        let is_data = role == Role::Looks
+            || name == "stafette" && arguments.first().is_some_and(|word| word.text == "emit");
         let mut no_more_options = false;
         let mut is_script = is_shell(&name) || piped == Some(true);
         for word in arguments {
@@ -244,7 +247,7 @@ impl Mentions {
                 let file = within(&word.text, "__main__.py");
                 self.add(&file, &folders, role, outer, word.computed);
             }
-            if depth > 0 && (is_text || may_be) {
+            if depth > 0 && (is_text || may_be && !is_data) {
                 self.text(&word.text, &folders, depth - 1);
             }
         }

@@ -227,17 +227,8 @@ const MIXED: [&str; 5] = [
 ];
 
 /// What is in settings with a password among them, in small letters.
-const PASSWORDS: [&str; 9] = [
-    "token",
-    "password",
-    "passwd",
-    "secret",
-    "extraheader",
-    "authorization",
-    "api_key",
-    "apikey",
-    "cookie",
-];
+const PASSWORDS: [&str; 8] =
+    ["token", "pass", "secret", "extraheader", "authorization", "api_key", "apikey", "cookie"];
 
 /// The most that is read of such settings, in bytes; longer ones are hidden.
 const SETTINGS_BYTES: u64 = 1024 * 1024;

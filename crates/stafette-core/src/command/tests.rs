@@ -254,6 +254,7 @@ fn b_20_a_script_is_read_for_what_it_runs_further() {
     assert_eq!(further("\x7fELF\0./y", true), None);
     let computed = |text: &[u8]| script(text, true).is_some_and(|found| found.runs_computed);
     assert!(computed(b"\"$TOOL\" x"));
+    assert!(!computed(b"stafette emit RESULT '{\"status\": \"resolved\"}'"));
     // Every agent is told to speak by it.
     assert!(!computed(b"\"$STAFETTE_PROGRAM\" emit RESULT x"));
     for text in ["STAFETTE_PROGRAM=./x; \"$STAFETTE_PROGRAM\"", "read STAFETTE_PROGRAM < ./x"] {
@@ -310,7 +311,7 @@ fn b_20_a_command_may_run_files_that_no_word_names() {
     }
     for command in [
         &["sh", "-c", "grep x y"][..],
-        &["sh", "-c", "! grep -q x || { echo no >&2; exit 2; }"],
+        &["sh", "-c", "! grep -q x || { echo 'not this one' >&2; exit 2; }"],
         &["sh", "-c", "if test -f x; then exit 2; fi"],
         &["test", "-f", "x"],
         &["true"],
