@@ -617,7 +617,11 @@ mod tests {
         for (name, text, is_hidden) in [
             (".gitconfig", user, false),
             (".gitconfig", "[http]\n\textraHeader = x\n[user]\n\tname = Ada\n", true),
-            (".config/git/config", "[url \"https://x:y@h/\"]\n\tinsteadOf = https://h/\n", true),
+            (
+                ".config/git/config",
+                concat!("[url \"https://x:y", "@h/\"]\n\tinsteadOf = https://h/\n"),
+                true,
+            ),
             (".config/git/config", "[url \"ssh://h/\"]\n\tinsteadOf = https://h/\n", false),
             (".cargo/config.toml", "[registries.x]\ntoken = \"x\"\n", true),
             (".cargo/config.toml", "[build]\njobs = 2\n", false),
@@ -643,16 +647,19 @@ mod tests {
     fn b_21_gits_own_settings_are_seen_without_passwords() {
         for (text, without) in [
             ("[core]\n\tbare = false\n", "[core]\n\tbare = false\n"),
-            ("\turl = https://u:p@h/x\n", "\turl = https://h/x\n"),
+            (concat!("\turl = https://u:p", "@h/x\n"), "\turl = https://h/x\n"),
             ("\turl = \"https://ghp_x@h/x\"\n", "\turl = \"https://h/x\"\n"),
             (
                 "\turl = ssh://git@h/x\n\tpushurl=git@h:x\n",
                 "\turl = ssh://git@h/x\n\tpushurl=git@h:x\n",
             ),
-            ("\turl = ssh://git:p@h/x\n", "\turl = ssh://h/x\n"),
+            (concat!("\turl = ssh://git:p", "@h/x\n"), "\turl = ssh://h/x\n"),
             ("[http]\n\textraHeader = AUTHORIZATION: basic x\n[a]\n", "[http]\n\n[a]\n"),
             ("[http] extraheader = \\\n  secret\n\tb = 1\n", "[http]\n\tb = 1\n"),
-            ("[http \"https://u:p@h/\"]\n\tproxy = x\n", "[http \"https://h/\"]\n\tproxy = x\n"),
+            (
+                concat!("[http \"https://u:p", "@h/\"]\n\tproxy = x\n"),
+                "[http \"https://h/\"]\n\tproxy = x\n",
+            ),
             (
                 "[branch \"token\"]\n\tmerge = refs/heads/token\n",
                 "[branch \"token\"]\n\tmerge = refs/heads/token\n",
